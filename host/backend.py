@@ -1,0 +1,81 @@
+"""Backend: the interface that every engine keeps, and its contract."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from hw.spec.predicates import Predicate
+from hw.spec.tuples import Side
+
+__all__ = ["Backend", "Probes"]
+
+
+@dataclass(frozen=True)
+class Probes:
+    """A sorted batch of probe tuples of stream `side`.
+
+    Either `keys` (ascending) with a `predicate` that the engine's boundary generator turns into
+    intervals, or, where a bound is not a constant distance away (floats, scaled decimals), the
+    explicit `wanted` intervals of shape (probes, bands), disjoint in each row.
+    """
+
+    side: Side
+    keys: np.ndarray
+    predicate: Predicate | None = None
+    wanted: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def negated(self) -> bool:
+        """Whether records carry NOT: what they do not name is what matches."""
+        return self.wanted is None and self.predicate is not None and self.predicate.negated
+
+    @cached_property
+    def intervals(self) -> np.ndarray:
+        """Closed intervals of stored keys, shape (probes, bands)."""
+        if self.wanted is not None:
+            return self.wanted
+        assert self.predicate is not None
+        return self.predicate.intervals(self.side, self.keys)
+
+
+class Backend(Protocol):
+    """One engine with its memory: any number of subwindows of both streams.
+
+    The manager calls it from one thread at a time, and only in ways that the commands of
+    hw.spec.commands can say. A subwindow is named by its stream and a number that is never used
+    twice. Everything is synchronous: what a call returns stays valid until the next call.
+    """
+
+    name: str
+
+    def create(self, side: Side, subwindow: int, capacity: int) -> None:
+        """Begin an empty subwindow that takes up to `capacity` tuples."""
+
+    def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
+        """Merge tuples (tuple_dtype, ascending by key, then by rid) into the main array.
+
+        Equal keys keep their order of arrival. Raises WindowFull, and changes nothing, where
+        they do not fit. Only the newest subwindow of a stream is ever asked to take tuples.
+        """
+
+    def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
+        """RECORD of shape (subwindows, probes, runs): which positions each probe matches.
+
+        A position counts in the order that `rids` gives; `runs` may exceed the bands where an
+        engine keeps a subwindow in more than one sorted array. Empty runs have start == end.
+        """
+
+    def rids(self, side: Side, subwindow: int) -> np.ndarray:
+        """The mirror: rid (uint32) of every position, read only, valid until the next insert."""
+
+    def expire(self, side: Side, subwindow: int) -> None:
+        """Forget the subwindow and free its memory."""
+
+    def close(self) -> None:
+        """Release the device; nothing else may be called after it."""

@@ -1,0 +1,1 @@
+"""The engines: what every layer shares (spec) and the hardware that is built from it."""
