@@ -1,0 +1,69 @@
+# Watersmeet. `make help` lists what can be made.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup machine test quick demo soak bench lock clean
+
+MINUTES ?= 10
+PACKAGES := $(wildcard host hw sim spark_bridge bench tools)
+# Tools of .venv first: Verilator's makefiles call `python`, proofs call `z3`.
+RUN := PATH="$(CURDIR)/.venv/bin:$$PATH"
+PIP := .venv/bin/python -m pip install -qq
+PYTEST := $(RUN) .venv/bin/python -m pytest
+# The shell word $$py is a Python 3.11, or the recipe ends with one sentence.
+FIND_PYTHON := for py in python3.11 python3 none; do \
+	"$$py" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && break; done; \
+	if [ $$py = none ]; then echo "Watersmeet needs Python 3.11:" \
+	"install it (Debian: apt-get install python3.11 python3.11-venv)." >&2; exit 1; fi
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+
+setup: .venv/setup.stamp  ## check the machine, build .venv from requirements.txt
+
+machine:
+	@$(FIND_PYTHON); "$$py" tools/check_machine.py
+
+# Build tools first: no source package then fetches an unpinned one of its own.
+# Mode compat puts the checkout itself on the path, so that a new package needs no new setup.
+.venv/setup.stamp: requirements.txt pyproject.toml | machine
+	@echo "Building .venv from requirements.txt (about 1 GB to fetch the first time, some minutes) ..."
+	@$(FIND_PYTHON); .venv/bin/python -m pip --version >/dev/null 2>&1 || "$$py" -m venv --clear .venv
+	@sed -n '/^\(packaging\|setuptools\|wheel\)==/,/# via/p' requirements.txt | $(PIP) --require-hashes -r /dev/stdin
+	@$(PIP) --require-hashes --no-build-isolation -r requirements.txt
+	@$(PIP) --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
+	@touch $@
+	@echo "Done: .venv is ready."
+
+test: setup  ## everything: ruff, mypy, all tests
+	$(RUN) ruff check
+	$(RUN) mypy $(PACKAGES)
+	$(PYTEST) -n 2 --dist loadfile
+
+quick: setup  ## the tests of about half a minute
+	$(PYTEST) -n 2 --dist loadfile -m "not slow and not spark and not sim and not formal"
+
+demo: setup  ## a join on real data, from end to end
+	@$(RUN) .venv/bin/python -m bench.demo
+
+soak: setup  ## random joins against the reference for MINUTES=10
+	@end=$$(( $$(date +%s) + 60 * $(MINUTES) )); \
+	while [ $$(date +%s) -lt $$end ]; do \
+		seed=$$(date +%s); echo "soak: seed $$seed, $$(( end - seed )) s left"; \
+		$(PYTEST) -q tests/host/test_properties.py --hypothesis-profile=soak \
+			--hypothesis-seed=$$seed || exit 1; \
+	done
+
+bench: setup  ## all benchmarks
+	$(RUN) watersmeet bench all
+
+lock:  ## requirements.in -> requirements.txt, with hashes
+	@$(FIND_PYTHON); tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && \
+	"$$py" -m venv "$$tools" && "$$tools/bin/pip" install -qq uv && \
+	"$$tools/bin/uv" pip compile --quiet --no-config --upgrade --generate-hashes --no-header \
+		--no-emit-index-url --no-emit-find-links --python-version 3.11 \
+		--python-platform x86_64-manylinux_2_28 requirements.in -o requirements.txt
+	@echo "requirements.txt has $$(grep -c == requirements.txt) packages."
+
+clean:  ## remove what running left behind (.venv stays)
+	rm -rf build dist sim_build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	find . -name .venv -prune -o -name .git -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf
