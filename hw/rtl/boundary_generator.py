@@ -1,0 +1,132 @@
+"""The boundary generator (PanJoin IV): probe tuple and predicate registers -> bounds."""
+
+from amaranth.hdl import *
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.rtl.layouts import key_shape, layout_of, token
+from hw.rtl.plumbing import Buffer
+from hw.spec import JoinParams
+from hw.spec.predicates import REGISTER, Bound
+
+__all__ = ["BoundaryGenerator", "bound_shape", "bounds_layout", "register_layout"]
+
+
+def bound_shape(params: JoinParams):
+    """A bound lies between keys: the stored keys less than it come before it.
+
+    One bit wider than a key, because the bound after the largest key is none (the paper's v+
+    overflows there).
+    """
+    return signed(params.key_bits + 1)
+
+
+def bounds_layout(params: JoinParams):
+    """The closed interval [lo, hi] as its two bounds: `lo`, and `hi` + 1."""
+    shape = bound_shape(params)
+    return data.StructLayout({"lo": shape, "hi": shape})
+
+
+def register_layout():
+    """One band's run-time registers: the fields of hw.spec.predicates.REGISTER that say something.
+
+    A word of REGISTER begins with these bits.
+    """
+    fields = {name: layout_of(REGISTER[name]) for name in REGISTER.names if name != "unused"}
+    return data.StructLayout(fields)
+
+
+class BoundaryGenerator(wiring.Component):
+    """Each key of ``probes`` becomes ``band_count`` tokens of ``bounds``, one for each band.
+
+    bands       registers of every band, as `hw.spec.predicates.registers` gives them
+    band_count  how many of them are in use, at least 1
+    explicit    keys are no probe keys but intervals: lo and hi in turn
+
+    The registers may change only between frames. Bounds saturate: one beyond every key stays
+    just behind the largest, one below every key at the smallest, so bounds of ascending keys
+    ascend. Latency 5 cycles, one interval a cycle (explicit: one in two).
+    """
+
+    def __init__(self, params: JoinParams):
+        self.params = params
+        super().__init__(
+            {
+                "bands": In(data.ArrayLayout(register_layout(), params.bands)),
+                "band_count": In(range(params.bands + 1)),
+                "explicit": In(1),
+                "probes": In(stream.Signature(token(key_shape(params)))),
+                "bounds": Out(stream.Signature(token(bounds_layout(params)))),
+            }
+        )
+        # What the stages hold, for proofs: valid and end of each.
+        self.stages = Signal(data.ArrayLayout(data.StructLayout({"valid": 1, "end": 1}), 4))
+        self.out = Buffer(token(bounds_layout(params)))
+        self.band = Signal(range(params.bands))
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.out = out = self.out
+        wiring.connect(m, out.o, wiring.flipped(self.bounds))
+        advance = out.i.ready
+        stages = self.stages
+
+        key = self.probes.payload.data
+        last_band = Signal()
+        m.d.comb += last_band.eq(self.explicit | (self.band == self.band_count - 1))
+        first_of_two = Signal()
+        m.d.comb += self.probes.ready.eq(advance & (last_band | self.probes.payload.end))
+        with m.If(advance):
+            m.d.sync += stages[0].valid.eq(self.probes.valid & ~first_of_two)
+            m.d.sync += stages[0].end.eq(self.probes.payload.end)
+            for earlier, later in zip(range(3), range(1, 4), strict=True):
+                m.d.sync += stages[later].eq(stages[earlier])
+            with m.If(self.probes.valid & ~self.probes.payload.end):
+                m.d.sync += self.band.eq(Mux(last_band, 0, self.band + 1))
+
+        # Of an explicit interval the first key waits here for the second.
+        second = Signal()
+        lo = Signal(key_shape(self.params))
+        m.d.comb += first_of_two.eq(self.explicit & ~second & ~self.probes.payload.end)
+        with m.If(advance & self.probes.valid & self.explicit & ~self.probes.payload.end):
+            m.d.sync += second.eq(~second)
+            m.d.sync += lo.eq(key)
+
+        register = self.bands[self.band]
+        for name, base, upper in (("lo", Mux(self.explicit, lo, key), 0), ("hi", key, 1)):
+            bound = self._bound(m, name, advance, base, register, upper)
+            m.d.comb += out.i.payload.data[name].eq(bound)
+        m.d.comb += out.i.payload.end.eq(stages[3].end)
+        m.d.comb += out.i.valid.eq(stages[3].valid)
+        return m
+
+    def _bound(self, m, name, advance, base, register, upper):
+        """Four stages: select the band, move the key, make `hi` exclusive, saturate."""
+        bits = self.params.key_bits
+        kind = Signal(Bound, name=f"{name}_kind")
+        m.d.comb += kind.eq(register[f"{name}_bound"])
+        key = Signal(signed(bits), name=f"{name}_key")
+        offset = Signal(bits, name=f"{name}_offset")
+        minus = Signal(name=f"{name}_minus")
+        # An unbounded or impossible side goes to an end of the keys, whatever the key is.
+        to_least = Signal(3, name=f"{name}_to_least")
+        to_most = Signal(3, name=f"{name}_to_most")
+        moved = Signal(signed(bits + 2), name=f"{name}_moved")
+        bound = Signal(signed(bits + 2), name=f"{name}_bound")
+        saturated = Signal(bound_shape(self.params), name=f"{name}_saturated")
+        least, most = (Bound.NEVER, Bound.UNBOUNDED) if upper else (Bound.UNBOUNDED, Bound.NEVER)
+        with m.If(advance):
+            m.d.sync += key.eq(base)
+            m.d.sync += offset.eq(Mux(self.explicit, 0, register[name][:bits]))
+            m.d.sync += minus.eq(~self.explicit & (kind == Bound.MINUS))
+            m.d.sync += to_least.eq(Cat(~self.explicit & (kind == least), to_least[:2]))
+            m.d.sync += to_most.eq(Cat(~self.explicit & (kind == most), to_most[:2]))
+            m.d.sync += moved.eq(Mux(minus, key - offset, key + offset))
+            m.d.sync += bound.eq(moved + upper)
+            # The two bits above a key's sign differ from it where the sum left the keys.
+            m.d.sync += saturated.eq(bound)
+            with m.If(to_least[2] | (~to_most[2] & bound[-1] & ~bound[-3:-1].all())):
+                m.d.sync += saturated.eq(-(1 << (bits - 1)))
+            with m.Elif(to_most[2] | (~bound[-1] & bound[-3:-1].any())):
+                m.d.sync += saturated.eq(1 << (bits - 1))
+        return saturated
