@@ -97,15 +97,18 @@ def simulate(component, testbench, *, name, simulator=None, seed=1, settings=Non
             )
             tests, failures = get_results(results)
         except (SystemExit, RuntimeError) as error:
-            raise AssertionError(f"{testbench} did not finish:\n{_tail(log)}") from error
+            text = log.read_text() if log.exists() else ""
+            raise AssertionError(f"{testbench} failed\n{_story(text)}") from error
         text = log.read_text()
     if failures or not tests:
-        raise AssertionError(f"{testbench}: {failures} of {tests} failed\n{text[-6000:]}")
+        raise AssertionError(f"{testbench}: {failures} of {tests} failed\n{_story(text)}")
     return text
 
 
-def _tail(log):
-    return log.read_text()[-6000:] if log.exists() else "no output"
+def _story(text):
+    """The first failure and the end of a run's log."""
+    first = text.find("Traceback")
+    return (text[first : first + 3000] + "\n...\n" if first >= 0 else "") + text[-1500:]
 
 
 def bench_settings():

