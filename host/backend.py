@@ -49,7 +49,7 @@ class Backend(Protocol):
 
     The manager calls it from one thread at a time, and only in ways that the commands of
     hw.spec.commands can say. A subwindow is named by its stream and a number that is never used
-    twice. Everything is synchronous: what a call returns stays valid until the next call.
+    twice. Every call is synchronous.
     """
 
     name: str
@@ -69,10 +69,17 @@ class Backend(Protocol):
 
         A position counts in the order that `rids` gives; `runs` may exceed the bands where an
         engine keeps a subwindow in more than one sorted array. Empty runs have start == end.
+        The records are the caller's: no later call touches them.
         """
 
     def rids(self, side: Side, subwindow: int) -> np.ndarray:
-        """The mirror: rid (uint32) of every position, read only, valid until the next insert."""
+        """The mirror: rid (uint32) of every position, read only.
+
+        Valid until the next insert into that subwindow, or until it expires.
+        """
+
+    def tuples(self, side: Side, subwindow: int) -> np.ndarray:
+        """A copy of the main array (tuple_dtype) in order of position, for snapshots."""
 
     def expire(self, side: Side, subwindow: int) -> None:
         """Forget the subwindow and free its memory."""

@@ -73,6 +73,7 @@ class Shape(IntFlag):
 class Status(IntFlag):
     """The few bits of feedback that every reply carries (PanJoin III-A)."""
 
+    NONE = 0
     NEWEST_FULL = 1
     OLDEST_EMPTY = 2
     REFUSED = 4
@@ -106,7 +107,7 @@ class Reply:
     opcode: Opcode
     side: Side
     subwindow: int
-    status: Status = Status(0)
+    status: Status = Status.NONE
     records: np.ndarray = field(default_factory=lambda: np.empty((0, 0, 0), RECORD), compare=False)
 
 

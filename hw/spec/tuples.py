@@ -32,7 +32,7 @@ class Side(IntEnum):
         return "lr"[self]
 
 
-_KEYS = {32: np.dtype("<i4"), 64: np.dtype("<i8")}
+_KEYS: dict[int, np.dtype] = {32: np.dtype("<i4"), 64: np.dtype("<i8")}
 _TUPLES = {bits: np.dtype([("key", key), ("rid", "<u4")]) for bits, key in _KEYS.items()}
 _INTERVALS = {bits: np.dtype([("lo", key), ("hi", key)]) for bits, key in _KEYS.items()}
 

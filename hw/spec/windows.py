@@ -79,7 +79,7 @@ class RowWindow:
         return place - self.rows(probe.other), place - 1
 
     def horizon(self, stored: Side, progress: int) -> int:
-        """The first number of `stored` that a probe can still see after `progress` of its tuples."""
+        """The first number that a probe can still see after `progress` tuples of `stored`."""
         return progress - self.rows(stored)
 
     def __str__(self) -> str:

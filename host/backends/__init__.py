@@ -1,0 +1,1 @@
+"""The engines behind host.backend.Backend, and how one is chosen by name."""

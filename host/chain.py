@@ -1,0 +1,149 @@
+"""A stream's window as a chain of subwindows by arrival (PanJoin III-A).
+
+Only the newest takes tuples, the oldest expires whole, the middle never changes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hw.spec.tuples import Side
+from hw.spec.windows import NoWindow, RowWindow, TimeWindow, Window
+
+__all__ = ["Chain", "Subwindow", "subwindow_rows"]
+
+#: A chain of about this many subwindows: more of them cost probes, fewer cost memory and merging.
+_LINKS = 4
+_SMALLEST_ROWS = 1 << 13
+_LARGEST_ROWS = 1 << 26
+#: What a subwindow takes where the window does not tell its number of rows.
+_UNBOUNDED_ROWS = 1 << 18
+
+
+def subwindow_rows(window: Window, stored: Side) -> int:
+    """Rows of a subwindow, where the user does not say."""
+    if isinstance(window, RowWindow):
+        return min(max(-(-window.rows(stored) // _LINKS), _SMALLEST_ROWS), _LARGEST_ROWS)
+    return _UNBOUNDED_ROWS
+
+
+@dataclass
+class Subwindow:
+    """What the manager knows of one subwindow; its tuples live in a worker's engine.
+
+    number    its name, never used twice in a stream
+    worker    which worker holds it
+    base      number in the stream of its first row
+    rows      places taken, by tuples that can match and by those that cannot
+    capacity  places in all
+    smallest, largest   of its tuples' places on the window's axis (row numbers or times)
+    times     event time of each row (time windows only)
+    """
+
+    number: int
+    worker: int
+    base: int
+    capacity: int
+    rows: int = 0
+    smallest: int = field(default=int(np.iinfo(np.int64).max))
+    largest: int = field(default=int(np.iinfo(np.int64).min))
+    times: np.ndarray | None = None
+    stored: int = 0
+
+    @property
+    def room(self) -> int:
+        return self.capacity - self.rows
+
+    def extend(self, rows: int, places: np.ndarray, times: np.ndarray | None) -> None:
+        """Take `rows` more places; `places` are those of the tuples that can match."""
+        if times is not None:
+            self._append_times(times)
+        self.rows += rows
+        self.stored += len(places)
+        if len(places):
+            self.smallest = min(self.smallest, int(places.min()))
+            self.largest = max(self.largest, int(places.max()))
+
+    def _append_times(self, times: np.ndarray) -> None:
+        """Keep room for twice the rows, so that appending costs the same however it is split."""
+        needed = self.rows + len(times)
+        if self.times is None:
+            self.times = np.empty(max(needed, 1024), np.int64)
+        elif len(self.times) < needed:
+            grown = np.empty(min(max(needed, 2 * len(self.times)), self.capacity), np.int64)
+            grown[: self.rows] = self.times[: self.rows]
+            self.times = grown
+        self.times[self.rows : needed] = times
+
+
+class Chain:
+    """The subwindows of one stream, oldest first, dealt to workers in turn."""
+
+    def __init__(self, side: Side, window: Window, workers: int, rows: int | None = None) -> None:
+        self.side = side
+        self.window = window
+        self.workers = workers
+        self.rows = rows or subwindow_rows(window, side)
+        self.total = 0
+        self.created = 0
+        self.subwindows: list[Subwindow] = []
+
+    def __iter__(self) -> Iterator[Subwindow]:
+        return iter(self.subwindows)
+
+    @property
+    def newest(self) -> Subwindow | None:
+        return self.subwindows[-1] if self.subwindows else None
+
+    def needs_new(self) -> bool:
+        """Whether the next row must open a subwindow: there is none, or the newest is full.
+
+        With a time window it also counts as full when it spans a fair part of the window, or
+        too little of it could ever expire.
+        """
+        newest = self.newest
+        if newest is None or newest.room <= 0:
+            return True
+        if not isinstance(self.window, TimeWindow) or newest.stored < _SMALLEST_ROWS:
+            return False
+        width = self.window.hi_us - self.window.lo_us
+        return newest.largest - newest.smallest > width // _LINKS
+
+    def create(self) -> Subwindow:
+        """Open the next subwindow; the worker is told by the manager."""
+        subwindow = Subwindow(
+            self.created, self.created % self.workers, self.total, self._capacity()
+        )
+        self.subwindows.append(subwindow)
+        self.created += 1
+        return subwindow
+
+    def _capacity(self) -> int:
+        """Grow with a history of unknown length, so that the chain stays short."""
+        if isinstance(self.window, RowWindow):
+            return self.rows
+        held = sum(subwindow.rows for subwindow in self.subwindows)
+        return min(max(self.rows, held // (4 * _LINKS)), _LARGEST_ROWS)
+
+    def take_expired(self, progress: int) -> list[Subwindow]:
+        """Remove and return the oldest subwindows that no later probe can see.
+
+        `progress` is the stream's number of rows (row windows) or the other stream's watermark
+        (time windows). Subwindows of a time window may overlap in time, so any may expire.
+        """
+        if isinstance(self.window, NoWindow):
+            return []
+        horizon = self.window.horizon(self.side, progress)
+        gone = [sub for sub in self.subwindows if self._is_past(sub, horizon)]
+        if gone:
+            self.subwindows = [sub for sub in self.subwindows if not self._is_past(sub, horizon)]
+        return gone
+
+    def _is_past(self, subwindow: Subwindow, horizon: int) -> bool:
+        if isinstance(self.window, RowWindow):
+            return subwindow.base + subwindow.rows <= horizon
+        # Nothing but unmatchable rows: it may go once it takes no more.
+        if not subwindow.stored:
+            return subwindow is not self.newest
+        return subwindow.largest < horizon

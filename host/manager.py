@@ -1,0 +1,294 @@
+"""JoinManager: PanJoin's five steps over workers that hold the subwindows."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import numpy as np
+
+from host.backend import Backend, Probes
+from host.chain import Chain, Subwindow
+from host.condition import JoinCondition
+from host.hits import Hits
+from host.preprocess import Prepared, SideBatch
+from host.worker import Worker
+from hw.spec.tuples import Side
+from hw.spec.windows import Coverage, RowWindow, TimeWindow, Window, coverage
+
+__all__ = ["JoinManager"]
+
+#: Name of the passing subwindow that holds a batch's own tuples while they are probed.
+_OWN_BATCH = 0xFFFF_FFFE
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A subwindow that a batch probes, and what its probes see of it."""
+
+    subwindow: Subwindow
+    covered: np.ndarray | None
+    unseen: np.ndarray | None
+
+
+class JoinManager:
+    """Sends each batch to the workers and keeps the chains; knows no Arrow and no output.
+
+    `hits` and then `store` must be called once each for every prepared batch, in order.
+    """
+
+    def __init__(
+        self,
+        condition: JoinCondition,
+        window: Window,
+        open_backend: Callable[[], Backend],
+        workers: int = 1,
+        subwindow_rows: int | None = None,
+    ) -> None:
+        self.condition = condition
+        self.window = window
+        self.workers = [Worker(number, open_backend) for number in range(workers)]
+        self.chains = tuple(Chain(side, window, workers, subwindow_rows) for side in Side)
+
+    # Steps 3 to 5: send the probes, let the workers work, collect their records.
+
+    def hits(self, prepared: Prepared) -> list[Hits]:
+        """What the batch's tuples match among those that arrived before them.
+
+        The hits of a stream's probes come oldest subwindow first; their arrays are valid until
+        `store`.
+        """
+        asked = [
+            ask
+            for side in Side
+            for ask in self._ask_chain(prepared.sides[side], self.chains[side.other])
+        ]
+        asked += self._ask_own_batch(prepared)
+        return [hits for answer in asked for hits in answer()]
+
+    def _probes(self, batch: SideBatch) -> Probes:
+        if self.condition.predicate is not None:
+            return Probes(batch.side, batch.keys, predicate=self.condition.predicate)
+        wanted = self.condition.intervals(batch.side, batch.keys)
+        return Probes(batch.side, batch.keys, wanted=wanted)
+
+    def _seen(self, batch: SideBatch) -> tuple[np.ndarray, np.ndarray]:
+        """The places that each sorted probe sees, first and last."""
+        place = batch.times if isinstance(self.window, TimeWindow) else batch.before
+        assert place is not None
+        return self.window.seen(batch.side, place[batch.order])
+
+    def _ask_chain(self, batch: SideBatch, chain: Chain) -> list[Callable[[], list[Hits]]]:
+        """Send PROBE to every worker with a subwindow that some probe sees (step 3)."""
+        if not len(batch.order):
+            return []
+        first, last = self._seen(batch)
+        targets = _targets(chain, first, last)
+        probes = self._probes(batch)
+        futures: dict[int, Future[tuple[np.ndarray, list[np.ndarray]]]] = {}
+        rows: dict[int, list[int]] = {}
+        for worker in self.workers:
+            numbers = [
+                target.subwindow.number
+                for target in targets
+                if target.subwindow.worker == worker.number
+            ]
+            if numbers:
+                rows[worker.number] = numbers
+                futures[worker.number] = worker.run(_probe_command(chain.side, numbers, probes))
+
+        def answer() -> list[Hits]:
+            answers = {number: future.result() for number, future in futures.items()}
+            found = []
+            for target in targets:
+                subwindow = target.subwindow
+                records, rids = answers[subwindow.worker]
+                row = rows[subwindow.worker].index(subwindow.number)
+                found.append(
+                    Hits(
+                        batch, records[row], rids[row], subwindow.base, subwindow.times,
+                        first, last, target.covered, target.unseen,
+                    )
+                )
+            return found
+
+        return [answer]
+
+    def _ask_own_batch(self, prepared: Prepared) -> list[Callable[[], list[Hits]]]:
+        """Tuples of the two streams in one batch: each probes those that arrived before it."""
+        if not all(len(batch.order) for batch in prepared.sides):
+            return []
+        # In turn, as subwindows are dealt.
+        worker = self.workers[self.chains[Side.LEFT].created % len(self.workers)]
+        asked = []
+        for probe in prepared.sides:
+            stored = prepared.sides[probe.side.other]
+            tuples = stored.tuples(0, len(stored), stored.first)
+            future = worker.run(_own_batch_command(stored.side, tuples, self._probes(probe)))
+            asked.append(_own_batch_answer(probe, stored, future, self._seen(probe)))
+        return asked
+
+    # What the batch leaves behind: its tuples in the newest subwindow, the oldest expired.
+
+    def store(self, prepared: Prepared) -> None:
+        """INSERT the batch and EXPIRE what no later tuple can see."""
+        waiting: list[Future[None]] = []
+        for batch in prepared.sides:
+            waiting += self._insert(batch)
+        for future in waiting:
+            future.result()
+        self.expire(prepared.watermarks)
+
+    def _insert(self, batch: SideBatch) -> list[Future[None]]:
+        chain, offset, waiting = self.chains[batch.side], 0, []
+        end = chain.total + len(batch)
+        if isinstance(self.window, RowWindow):
+            # Rows that a batch larger than the window pushes out again are never stored.
+            offset = min(max(0, end - self.window.rows(batch.side) - chain.total), len(batch))
+            waiting += self._skip(chain, offset)
+        while offset < len(batch):
+            if chain.needs_new():
+                created = chain.create()
+                waiting.append(self._tell(created, _create(batch.side, created)))
+            newest = chain.newest
+            assert newest is not None
+            taken = min(newest.room, len(batch) - offset)
+            tuples = batch.tuples(offset, offset + taken, newest.base)
+            self._extend(newest, batch, offset, taken, tuples)
+            chain.total += taken
+            if len(tuples):
+                waiting.append(self._tell(newest, _insert_command(batch.side, newest, tuples)))
+            offset += taken
+        return waiting
+
+    def _skip(self, chain: Chain, rows: int) -> list[Future[None]]:
+        """Let rows go by unstored: everything before them is out of the window, too."""
+        if not rows:
+            return []
+        chain.total += rows
+        gone, chain.subwindows = chain.subwindows, []
+        return [self._tell(sub, _expire_command(chain.side, sub)) for sub in gone]
+
+    def _extend(
+        self, newest: Subwindow, batch: SideBatch, offset: int, taken: int, tuples: np.ndarray
+    ) -> None:
+        rids = tuples["rid"].astype(np.int64)
+        if batch.times is None:
+            newest.extend(taken, rids + newest.base, None)
+            return
+        times = batch.times[offset : offset + taken]
+        newest.extend(taken, times[rids + newest.base - batch.first - offset], times)
+
+    def expire(self, watermarks: tuple[int, int]) -> None:
+        """EXPIRE whole subwindows by the rows that came or by the streams' watermarks."""
+        timed = isinstance(self.window, TimeWindow)
+        for chain in self.chains:
+            progress = watermarks[chain.side.other] if timed else chain.total
+            for gone in chain.take_expired(progress):
+                self._tell(gone, _expire_command(chain.side, gone)).result()
+
+    def _tell(self, subwindow: Subwindow, command: Callable[[Backend], None]) -> Future[None]:
+        return self.workers[subwindow.worker].run(command)
+
+    def oldest_row(self, side: Side) -> int:
+        """Number of the first row of a stream that a later probe may still see."""
+        subwindows = self.chains[side].subwindows
+        return min((sub.base for sub in subwindows), default=self.chains[side].total)
+
+    def contents(self, side: Side) -> Iterator[tuple[Subwindow, np.ndarray]]:
+        """Each subwindow of a stream with its main array."""
+        for subwindow in self.chains[side]:
+            yield subwindow, self.workers[subwindow.worker].run(_read(side, subwindow)).result()
+
+    def restore(self, side: Side, subwindow: Subwindow, tuples: np.ndarray) -> None:
+        """Put back a subwindow that `contents` gave, as the next of its chain."""
+        chain = self.chains[side]
+        subwindow.worker = subwindow.number % len(self.workers)
+        chain.subwindows.append(subwindow)
+        self._tell(subwindow, _create(side, subwindow)).result()
+        if len(tuples):
+            self._tell(subwindow, _insert_command(side, subwindow, tuples)).result()
+
+    @property
+    def busy_s(self) -> float:
+        """Seconds that the engines have worked, added up."""
+        return sum(worker.busy_s for worker in self.workers)
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.close()
+
+
+def _targets(chain: Chain, first: np.ndarray, last: np.ndarray) -> list[_Target]:
+    """The subwindows that some probe sees, with the probes that see them in part or not."""
+    targets = []
+    earliest, latest = int(first.min()), int(last.max())
+    for subwindow in chain:
+        if not subwindow.stored or subwindow.largest < earliest or subwindow.smallest > latest:
+            continue
+        covers = coverage(first, last, subwindow.smallest, subwindow.largest)
+        whole = covers == Coverage.WHOLE
+        none = covers == Coverage.NONE
+        targets.append(
+            _Target(subwindow, None if whole.all() else whole, none if none.any() else None)
+        )
+    return targets
+
+
+def _probe_command(
+    side: Side, numbers: list[int], probes: Probes
+) -> Callable[[Backend], tuple[np.ndarray, list[np.ndarray]]]:
+    def command(backend: Backend) -> tuple[np.ndarray, list[np.ndarray]]:
+        records = backend.probe(side, numbers, probes)
+        return records, [backend.rids(side, number) for number in numbers]
+
+    return command
+
+
+def _own_batch_command(
+    side: Side, tuples: np.ndarray, probes: Probes
+) -> Callable[[Backend], tuple[np.ndarray, np.ndarray]]:
+    def command(backend: Backend) -> tuple[np.ndarray, np.ndarray]:
+        backend.create(side, _OWN_BATCH, len(tuples))
+        backend.insert(side, _OWN_BATCH, tuples)
+        records = backend.probe(side, [_OWN_BATCH], probes)[0].copy()
+        rids = backend.rids(side, _OWN_BATCH).copy()
+        backend.expire(side, _OWN_BATCH)
+        return records, rids
+
+    return command
+
+
+def _own_batch_answer(
+    probe: SideBatch,
+    stored: SideBatch,
+    future: Future[tuple[np.ndarray, np.ndarray]],
+    seen: tuple[np.ndarray, np.ndarray],
+) -> Callable[[], list[Hits]]:
+    def answer() -> list[Hits]:
+        records, rids = future.result()
+        return [
+            Hits(
+                probe, records, rids, stored.first, stored.times, *seen,
+                covered=None, unseen=None, in_batch=True,
+            )
+        ]
+
+    return answer
+
+
+def _read(side: Side, subwindow: Subwindow) -> Callable[[Backend], np.ndarray]:
+    return lambda backend: backend.tuples(side, subwindow.number)
+
+
+def _create(side: Side, subwindow: Subwindow) -> Callable[[Backend], None]:
+    return lambda backend: backend.create(side, subwindow.number, subwindow.capacity)
+
+
+def _insert_command(
+    side: Side, subwindow: Subwindow, tuples: np.ndarray
+) -> Callable[[Backend], None]:
+    return lambda backend: backend.insert(side, subwindow.number, tuples)
+
+
+def _expire_command(side: Side, subwindow: Subwindow) -> Callable[[Backend], None]:
+    return lambda backend: backend.expire(side, subwindow.number)

@@ -1,0 +1,88 @@
+"""Steps 1-2 of a batch beside steps 4-5 of the one before (PanJoin III-A)."""
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+__all__ = ["Pipeline"]
+
+T = TypeVar("T")
+Result = TypeVar("Result")
+
+_END = object()
+
+
+class Pipeline(Generic[T, Result]):
+    """One thread that turns one item at a time into results, a few of them ahead of the reader.
+
+    The few are what bounds the memory of an item with many results: its thread waits for them
+    to be read.
+    """
+
+    def __init__(self, work: Callable[[T], Iterator[Result]], ahead: int = 2) -> None:
+        self._work = work
+        self._results: queue.Queue[object] = queue.Queue(ahead)
+        self._items: queue.Queue[object] = queue.Queue(1)
+        self._busy = False
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watersmeet-pipeline", daemon=True)
+        self._thread.start()
+
+    @property
+    def busy(self) -> bool:
+        """Whether an item's results are still to be read to their end."""
+        return self._busy
+
+    def start(self, item: T) -> None:
+        """Begin an item; the results of the one before must have been read."""
+        assert not self._busy
+        self._busy = True
+        self._items.put(item)
+
+    def results(self) -> Iterator[Result]:
+        """The results of the item that runs, as they come; what its work raises is raised here."""
+        while self._busy:
+            result = self._results.get()
+            if result is _END:
+                self._busy = False
+            elif isinstance(result, _Failure):
+                self._busy = False
+                raise result.error
+            else:
+                yield result  # type: ignore[misc]
+
+    def _run(self) -> None:
+        while (item := self._items.get()) is not _END:
+            try:
+                for result in self._work(item):  # type: ignore[arg-type]
+                    self._put(result)
+                self._put(_END)
+            except _Closed:
+                return
+            except BaseException as error:
+                self._put(_Failure(error))
+
+    def _put(self, result: object) -> None:
+        """Wait for room, but not for a reader who has gone."""
+        while True:
+            try:
+                return self._results.put(result, timeout=0.1)
+            except queue.Full:
+                if self._closing.is_set():
+                    raise _Closed from None
+
+    def close(self) -> None:
+        """End the thread; results that nobody read are dropped."""
+        self._closing.set()
+        self._items.put(_END)
+        self._thread.join()
+
+
+class _Closed(Exception):
+    pass
+
+
+class _Failure:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error

@@ -1,0 +1,255 @@
+"""StreamJoin: Arrow in, Arrow out."""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from host.arrivals import Arrivals
+from host.backends.choice import backend_opener
+from host.collect import Collector
+from host.condition import compile_condition
+from host.errors import JoinError
+from host.inputs import ArrivalMerger, Interleaver, Pushed, normalise, plain_schema
+from host.manager import JoinManager
+from host.metrics import Metrics
+from host.options import JoinOptions
+from host.output import CountsOutput, PairsOutput
+from host.pipeline import Pipeline
+from host.preprocess import Prepared, Preprocessor
+from host.rowstore import RowStore
+from host.watermark import Watermark
+from hw.spec.tuples import Side
+
+__all__ = ["StreamJoin"]
+
+
+class StreamJoin:
+    """A sliding-window theta join of two streams, exact for every batch size and engine.
+
+    Takes the keywords of host.options.JoinOptions. `push` gives tuples and yields results,
+    `finish` yields the rest; a context manager closes the engines.
+    """
+
+    def __init__(
+        self, on: str, window: str, left: pa.Schema, right: pa.Schema, **more: Any
+    ) -> None:
+        self.options = JoinOptions(
+            on=on, window=window, left=plain_schema(left), right=plain_schema(right), **more
+        )
+        options = self.options
+        self.condition = compile_condition(options.on, options.left, options.right)
+        self.watermarks = (Watermark(options.lateness_us), Watermark(options.lateness_us))
+        self.metrics = Metrics()
+        self.inputs = (
+            ArrivalMerger(options.arrival_columns, (options.left, options.right))
+            if options.arrival_columns
+            else Interleaver()
+        )
+        self.preprocessor = Preprocessor(
+            self.condition, options.parsed_window, options.time_columns, self.watermarks
+        )
+        self.stores = (self._store(Side.LEFT), self._store(Side.RIGHT))
+        residual = self.condition.residual
+        self._collector = Collector(options.order, self._check if residual else None)
+        self._output = (PairsOutput if options.emit == "pairs" else CountsOutput)(
+            options, self._collector, self.stores
+        )
+        self._collected: Arrivals | None = None
+        self._collected_since = 0.0
+        self._pending: deque[Arrivals] = deque()
+        self._prepared: Prepared | None = None
+        self._late: list[tuple[str, np.ndarray, pa.RecordBatch]] = []
+        self._failure: BaseException | None = None
+        self._finished = False
+        opener = backend_opener(options, self.condition.key_bits)
+        self.backend_name = opener.name
+        self.manager = JoinManager(
+            self.condition, options.parsed_window, opener, options.workers, options.subwindow
+        )
+        self._pipeline: Pipeline[Prepared, pa.RecordBatch] = Pipeline(self._process)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the results."""
+        return self._output.schema
+
+    def push(self, left: Pushed = None, right: Pushed = None) -> Iterator[pa.RecordBatch]:
+        """Give the next tuples of either stream; iterate to get the results that are ready.
+
+        The tuples count as pushed when this returns, iterated or not; results that were not
+        read come with the next push or with `finish`. In one push left row i arrives just
+        before right row i, unless arrival columns say otherwise.
+        """
+        self._check_open()
+        rows = (
+            normalise(Side.LEFT, left, self.options.left),
+            normalise(Side.RIGHT, right, self.options.right),
+        )
+        self._collect(self.inputs.take(rows))
+        return self._results()
+
+    def advance(self, left: int | None = None, right: int | None = None) -> None:
+        """Promise event times in microseconds: whatever comes earlier on that stream is late.
+
+        Frees the state that only such tuples could have matched, also where the stream is silent.
+        """
+        self._check_open()
+        for _ in self._results():
+            raise JoinError("read the results of the last push before the watermark is advanced")
+        for side, promised in ((Side.LEFT, left), (Side.RIGHT, right)):
+            if promised is not None:
+                self.watermarks[side].advance(promised)
+        self.manager.expire((self.watermarks[0].time, self.watermarks[1].time))
+        self._drop_rows()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """End both streams; iterate to get the results that are left."""
+        if not self._finished:
+            self._check_open()
+            self._finished = True
+            rest = self.inputs.rest()
+            if rest is not None and len(rest):
+                self._gather(rest)
+            self._flush()
+        return self._results()
+
+    def take_late(self) -> list[tuple[str, np.ndarray, pa.RecordBatch]]:
+        """The side output with late='keep': (side, numbers, rows) since the last call."""
+        taken, self._late = self._late, []
+        return taken
+
+    def snapshot(self, directory: str) -> None:
+        """Write all state to a new directory; `resume` goes on from it with the same output."""
+        from host.snapshot import write_snapshot
+
+        self._check_open()
+        if self._pipeline.busy or self._prepared is not None:
+            raise JoinError("read the results of the last push to their end before a snapshot")
+        write_snapshot(self, directory)
+
+    @classmethod
+    def resume(cls, directory: str, **changed: Any) -> "StreamJoin":
+        """The join of a snapshot; engine options (backend, device, workers ...) may be changed."""
+        from host.snapshot import read_snapshot
+
+        return read_snapshot(cls, directory, changed)
+
+    def close(self) -> None:
+        """Release the engines; what was not read is lost."""
+        self._finished = True
+        self._pipeline.close()
+        self.manager.close()
+
+    def __enter__(self) -> "StreamJoin":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def unprocessed(self) -> list[Arrivals]:
+        """What was pushed and waits for its batch, in order of arrival."""
+        return [*self._pending, *([self._collected] if self._collected is not None else [])]
+
+    def put_back(self, unprocessed: list[Arrivals]) -> None:
+        """Collect again what waited when a snapshot was taken."""
+        for arrivals in unprocessed:
+            self._gather(arrivals)
+
+    # Step 1, collecting, in batch mode: whichever comes first, the count or the time.
+
+    def _collect(self, arrivals: Arrivals) -> None:
+        for side in Side:
+            self.metrics.tuples[side] += len(arrivals.positions[side])
+        if len(arrivals):
+            self._gather(arrivals)
+        waited = time.monotonic() - self._collected_since
+        if self._collected is not None and waited >= self.options.linger:
+            self._flush()
+
+    def _gather(self, arrivals: Arrivals) -> None:
+        if self._collected is None:
+            self._collected_since = time.monotonic()
+        whole = arrivals if self._collected is None else self._collected + arrivals
+        pieces = deque(whole.cut(self.options.batch))
+        self._collected = pieces.pop()
+        self._pending.extend(pieces)
+
+    def _flush(self) -> None:
+        if self._collected is not None:
+            self._pending.append(self._collected)
+            self._collected = None
+
+    # Steps 2 to 5.
+
+    def _results(self) -> Iterator[pa.RecordBatch]:
+        """Run what is pending: step 2 of a batch here, steps 3 to 5 of the one before beside it."""
+        while self._pending or self._prepared or self._pipeline.busy:
+            begin = time.perf_counter()
+            try:
+                if self._prepared is None and self._pending:
+                    self._prepared = self.preprocessor.prepare(self._pending.popleft())
+                for result in self._pipeline.results():
+                    self.metrics.seconds += time.perf_counter() - begin
+                    yield result
+                    begin = time.perf_counter()
+                if self._prepared is not None:
+                    self._pipeline.start(self._prepared)
+                    self._prepared = None
+            except Exception as error:
+                self._failure = error
+                raise
+            finally:
+                self.metrics.seconds += time.perf_counter() - begin
+                self.metrics.engine_s = self.manager.busy_s
+
+    def _process(self, prepared: Prepared) -> Iterator[pa.RecordBatch]:
+        """Steps 3 to 5 of one batch, in the pipeline's thread."""
+        for side in Side:
+            self.stores[side].append(prepared.sides[side].rows)
+            self._set_late_aside(prepared, side)
+        found = self.manager.hits(prepared)
+        for result, pairs in self._output.results(prepared, found):
+            self.metrics.pairs += pairs
+            yield result
+        self.manager.store(prepared)
+        self._drop_rows()
+        self.metrics.batches += 1
+
+    def _check(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """The residual on candidate pairs, given by row numbers."""
+        residual = self.condition.residual
+        assert residual is not None
+        rows = (self.stores[Side.LEFT].take(left), self.stores[Side.RIGHT].take(right))
+        return residual.evaluate(*rows)
+
+    def _set_late_aside(self, prepared: Prepared, side: Side) -> None:
+        batch = prepared.sides[side]
+        if batch.late is None or not batch.late.any():
+            return
+        self.metrics.late[side] += int(batch.late.sum())
+        if self.options.late == "keep":
+            rows = batch.rows.filter(pa.array(batch.late))
+            self._late.append((side.letter, batch.numbers[batch.late], rows))
+
+    def _drop_rows(self) -> None:
+        for side in Side:
+            self.stores[side].drop_before(self.manager.oldest_row(side))
+
+    def _store(self, side: Side) -> RowStore:
+        """Room for the columns that pairs or the residual will ask for."""
+        options, needed = self.options, set(self.condition.columns[side])
+        if options.emit == "pairs":
+            needed |= {column.column for column in options.selected if column.side is side}
+        schema = options.schema(side)
+        return RowStore(pa.schema([field for field in schema if field.name in needed]))
+
+    def _check_open(self) -> None:
+        if self._failure is not None:
+            raise JoinError(f"this join has failed before: {self._failure}")
+        if self._finished:
+            raise JoinError("this join is finished: begin another one")
