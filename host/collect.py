@@ -33,15 +33,22 @@ class Collector:
 
     def counts(self, prepared: Prepared, found: list[Hits]) -> np.ndarray:
         """Pairs that each tuple completed, by its place in the batch's order of arrival."""
-        counts = np.zeros(len(prepared), np.int64)
+        totals = [np.zeros(len(batch.order), np.int64) for batch in prepared.sides]
         for hits in found:
-            positions = hits.probe.positions[hits.probe.order]
-            if self.check is None:
-                counts[positions] += hits.counts(CHUNK_PAIRS)
-                continue
-            for probe, row in hits.pairs(hits.runs, CHUNK_PAIRS):
-                kept = probe[self.check(*_row_pairs(hits, probe, row))]
-                counts[positions] += np.bincount(kept, minlength=len(positions))
+            totals[hits.probe.side] += (
+                hits.counts(CHUNK_PAIRS) if self.check is None else self._checked_counts(hits)
+            )
+        counts = np.zeros(len(prepared), np.int64)
+        for batch, total in zip(prepared.sides, totals, strict=True):
+            counts[batch.positions[batch.order]] = total
+        return counts
+
+    def _checked_counts(self, hits: Hits) -> np.ndarray:
+        assert self.check is not None
+        counts = np.zeros(len(hits.probe.order), np.int64)
+        for probe, row in hits.pairs(hits.runs, CHUNK_PAIRS):
+            kept = probe[self.check(*_row_pairs(hits, probe, row))]
+            counts += np.bincount(kept, minlength=len(counts))
         return counts
 
     def pairs(self, prepared: Prepared, found: list[Hits]) -> Iterator[RowPairs]:

@@ -28,7 +28,7 @@ class Runs:
     @staticmethod
     def of(records: np.ndarray, stored: int) -> "Runs":
         """The nonempty runs of records of shape (probes, runs) in a main array of `stored`."""
-        if len(records) and (records["end"][0] & NOT).any():
+        if _is_not(records):
             records = _outside(records, stored)
         start = records["start"].astype(np.int64)
         size = records["end"].astype(np.int64) - start
@@ -57,6 +57,11 @@ class Runs:
                 np.repeat(self.probe[first:last], sizes),
                 np.arange(begin, stop) + np.repeat(shift, sizes),
             )
+
+
+def _is_not(records: np.ndarray) -> bool:
+    """Whether these are `not` records; all of a probe command are, or none."""
+    return bool(records.size) and bool(records["end"].flat[0] & NOT)
 
 
 def _outside(records: np.ndarray, stored: int) -> np.ndarray:
@@ -100,23 +105,26 @@ class Hits:
         return runs if self.unseen is None else runs.only(~self.unseen)
 
     def sizes(self) -> np.ndarray:
-        """Candidates of each probe, before the exact filter."""
-        return np.bincount(self.runs.probe, self.runs.size, len(self.probe.order)).astype(np.int64)
+        """Candidates of each probe, before the exact filter: differences of records."""
+        ends = self.records["end"] & ~NOT
+        named = (ends - self.records["start"]).sum(axis=1, dtype=np.int64)
+        sizes = len(self.rids) - named if _is_not(self.records) else named
+        if self.unseen is not None:
+            sizes[self.unseen] = 0
+        return sizes
 
     def counts(self, most_pairs: int) -> np.ndarray:
         """Matches of each probe, exact; only partly covered subwindows look at single tuples."""
         if self.covered is None and not self.in_batch:
             return self.sizes()
-        probes = len(self.probe.order)
-        counts = np.zeros(probes, np.int64)
-        partial = self.runs
-        if not self.in_batch and self.covered is not None:
-            whole = self.runs.only(self.covered)
-            counts += np.bincount(whole.probe, whole.size, probes).astype(np.int64)
-            partial = self.runs.only(~self.covered)
+        if self.covered is None:
+            counts, partial = np.zeros(len(self.records), np.int64), self.runs
+        else:
+            counts, partial = self.sizes(), self.runs.only(~self.covered)
+            counts[~self.covered] = 0
         for probe, position in partial.chunks(most_pairs):
             kept, _ = self.filtered(probe, position)
-            counts += np.bincount(kept, minlength=probes)
+            counts += np.bincount(kept, minlength=len(counts))
         return counts
 
     def pairs(self, runs: Runs, most_pairs: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

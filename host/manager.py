@@ -21,6 +21,12 @@ __all__ = ["JoinManager"]
 _OWN_BATCH = 0xFFFF_FFFE
 
 
+#: The places that each sorted probe sees, first and last.
+Seen = tuple[np.ndarray, np.ndarray]
+#: What a question to the workers gives, once it is waited for.
+Answer = Callable[[], list[Hits]]
+
+
 @dataclass(frozen=True)
 class _Target:
     """A subwindow that a batch probes, and what its probes see of it."""
@@ -57,12 +63,15 @@ class JoinManager:
         The hits of a stream's probes come oldest subwindow first; their arrays are valid until
         `store`.
         """
+        probes = [self._probes(batch) for batch in prepared.sides]
+        seen = [self._seen(batch) for batch in prepared.sides]
         asked = [
-            ask
-            for side in Side
-            for ask in self._ask_chain(prepared.sides[side], self.chains[side.other])
+            self._ask_chain(prepared.sides[side], probes[side], seen[side]) for side in Side
         ]
-        asked += self._ask_own_batch(prepared)
+        if all(map(len, probes)):
+            asked += [
+                self._ask_own_batch(prepared, probes[side], seen[side]) for side in Side
+            ]
         return [hits for answer in asked for hits in answer()]
 
     def _probes(self, batch: SideBatch) -> Probes:
@@ -77,55 +86,49 @@ class JoinManager:
         assert place is not None
         return self.window.seen(batch.side, place[batch.order])
 
-    def _ask_chain(self, batch: SideBatch, chain: Chain) -> list[Callable[[], list[Hits]]]:
+    def _ask_chain(self, batch: SideBatch, probes: Probes, seen: Seen) -> Answer:
         """Send PROBE to every worker with a subwindow that some probe sees (step 3)."""
-        if not len(batch.order):
-            return []
-        first, last = self._seen(batch)
-        targets = _targets(chain, first, last)
-        probes = self._probes(batch)
-        futures: dict[int, Future[tuple[np.ndarray, list[np.ndarray]]]] = {}
-        rows: dict[int, list[int]] = {}
+        chain = self.chains[batch.side.other]
+        targets = _targets(chain, *seen) if len(probes) else []
+        futures = []
         for worker in self.workers:
-            numbers = [
-                target.subwindow.number
-                for target in targets
-                if target.subwindow.worker == worker.number
-            ]
-            if numbers:
-                rows[worker.number] = numbers
-                futures[worker.number] = worker.run(_probe_command(chain.side, numbers, probes))
+            mine = [target for target in targets if target.subwindow.worker == worker.number]
+            if mine:
+                numbers = [target.subwindow.number for target in mine]
+                futures.append((mine, worker.run(_probe_command(chain.side, numbers, probes))))
 
         def answer() -> list[Hits]:
-            answers = {number: future.result() for number, future in futures.items()}
             found = []
-            for target in targets:
-                subwindow = target.subwindow
-                records, rids = answers[subwindow.worker]
-                row = rows[subwindow.worker].index(subwindow.number)
-                found.append(
-                    Hits(
-                        batch, records[row], rids[row], subwindow.base, subwindow.times,
-                        first, last, target.covered, target.unseen,
+            for mine, future in futures:
+                for target, records, rids in zip(mine, *future.result(), strict=True):
+                    subwindow = target.subwindow
+                    hits = Hits(
+                        batch, records, rids, subwindow.base, subwindow.times,
+                        *seen, target.covered, target.unseen,
                     )
-                )
-            return found
+                    found.append((subwindow.base, hits))
+            return [hits for _, hits in sorted(found, key=lambda entry: entry[0])]
 
-        return [answer]
+        return answer
 
-    def _ask_own_batch(self, prepared: Prepared) -> list[Callable[[], list[Hits]]]:
+    def _ask_own_batch(self, prepared: Prepared, probes: Probes, seen: Seen) -> Answer:
         """Tuples of the two streams in one batch: each probes those that arrived before it."""
-        if not all(len(batch.order) for batch in prepared.sides):
-            return []
+        probe, stored = prepared.sides[probes.side], prepared.sides[probes.side.other]
         # In turn, as subwindows are dealt.
-        worker = self.workers[self.chains[Side.LEFT].created % len(self.workers)]
-        asked = []
-        for probe in prepared.sides:
-            stored = prepared.sides[probe.side.other]
-            tuples = stored.tuples(0, len(stored), stored.first)
-            future = worker.run(_own_batch_command(stored.side, tuples, self._probes(probe)))
-            asked.append(_own_batch_answer(probe, stored, future, self._seen(probe)))
-        return asked
+        worker = self.workers[self.chains[stored.side].created % len(self.workers)]
+        tuples = stored.tuples(0, len(stored), stored.first)
+        future = worker.run(_own_batch_command(stored.side, tuples, probes))
+
+        def answer() -> list[Hits]:
+            records, rids = future.result()
+            return [
+                Hits(
+                    probe, records, rids, stored.first, stored.times, *seen,
+                    covered=None, unseen=None, in_batch=True,
+                )
+            ]
+
+        return answer
 
     # What the batch leaves behind: its tuples in the newest subwindow, the oldest expired.
 
@@ -222,8 +225,12 @@ def _targets(chain: Chain, first: np.ndarray, last: np.ndarray) -> list[_Target]
     """The subwindows that some probe sees, with the probes that see them in part or not."""
     targets = []
     earliest, latest = int(first.min()), int(last.max())
+    all_see = int(first.max()), int(last.min())
     for subwindow in chain:
         if not subwindow.stored or subwindow.largest < earliest or subwindow.smallest > latest:
+            continue
+        if all_see[0] <= subwindow.smallest and subwindow.largest <= all_see[1]:
+            targets.append(_Target(subwindow, None, None))
             continue
         covers = coverage(first, last, subwindow.smallest, subwindow.largest)
         whole = covers == Coverage.WHOLE
@@ -256,24 +263,6 @@ def _own_batch_command(
         return records, rids
 
     return command
-
-
-def _own_batch_answer(
-    probe: SideBatch,
-    stored: SideBatch,
-    future: Future[tuple[np.ndarray, np.ndarray]],
-    seen: tuple[np.ndarray, np.ndarray],
-) -> Callable[[], list[Hits]]:
-    def answer() -> list[Hits]:
-        records, rids = future.result()
-        return [
-            Hits(
-                probe, records, rids, stored.first, stored.times, *seen,
-                covered=None, unseen=None, in_batch=True,
-            )
-        ]
-
-    return answer
 
 
 def _read(side: Side, subwindow: Subwindow) -> Callable[[Backend], np.ndarray]:

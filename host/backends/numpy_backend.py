@@ -12,6 +12,9 @@ from hw.spec.tuples import NOT, RECORD, Side, key_dtype, tuple_dtype
 
 __all__ = ["NumpyBackend"]
 
+#: Steps that a search for a run's end walks before it searches.
+_WALK = 3
+
 
 @dataclass
 class _Subwindow:
@@ -54,16 +57,18 @@ class NumpyBackend:
 
     def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
         wanted = probes.intervals
+        # Strided fields would be copied by each search: take a band's bounds once.
+        bounds = [
+            (wanted["lo"][:, band].copy(), wanted["hi"][:, band].copy())
+            for band in range(wanted.shape[1])
+        ]
         records = np.empty((len(subwindows), *wanted.shape), RECORD)
         for row, subwindow in zip(records, subwindows, strict=True):
             keys = self._subwindows[stored, subwindow].keys
-            for band in range(wanted.shape[1]):
-                # Strided fields would be copied by each search: take a band's bounds once.
-                lo, hi = wanted["lo"][:, band], wanted["hi"][:, band]
-                row["start"][:, band] = np.searchsorted(keys, lo, "left")
-                row["end"][:, band] = np.searchsorted(keys, hi, "right")
-        # An empty interval has lo > hi, so its bounds may cross.
-        np.maximum(records["start"], records["end"], out=records["end"])
+            for band, (lo, hi) in enumerate(bounds):
+                start = np.searchsorted(keys, lo, "left")
+                row["start"][:, band] = start
+                row["end"][:, band] = _ends(keys, start, hi)
         if probes.negated:
             records["end"] |= NOT
         return records
@@ -82,6 +87,24 @@ class NumpyBackend:
 
     def close(self) -> None:
         self._subwindows.clear()
+
+
+def _ends(keys: np.ndarray, start: np.ndarray, hi: np.ndarray) -> np.ndarray:
+    """First position from `start` on whose key is above `hi`.
+
+    Most runs are short, so walk first, as PanJoin's rebounding search does, and search only for
+    the runs that are still open. An empty interval has lo > hi, and its run ends at once.
+    """
+    end = start.copy()
+    still = np.arange(len(start))
+    for _ in range(_WALK):
+        still = still[end[still] < len(keys)]
+        still = still[keys[end[still]] <= hi[still]]
+        if not len(still):
+            return end
+        end[still] += 1
+    end[still] = np.maximum(np.searchsorted(keys, hi[still], "right"), end[still])
+    return end
 
 
 def _merged(

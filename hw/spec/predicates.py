@@ -101,13 +101,16 @@ class Predicate:
         """
         key_bits = keys.dtype.itemsize * 8
         bands = self.seen_from(side)
-        result = empty_intervals(key_bits, (len(keys), max(1, len(bands))))
+        if not bands:
+            return empty_intervals(key_bits, (len(keys), 1))
+        smallest, largest = key_limits(key_bits)
+        result = np.empty((len(keys), len(bands)), interval_dtype(key_bits))
         for column, band in enumerate(bands):
-            lo, above = _saturating_add(keys, band.lo, False)
-            hi, below = _saturating_add(keys, band.hi, True)
-            keep = ~(above | below)
-            result["lo"][keep, column] = lo[keep]
-            result["hi"][keep, column] = hi[keep]
+            lo, above = _saturating_add(keys, band.lo, upper=False)
+            hi, below = _saturating_add(keys, band.hi, upper=True)
+            nowhere = above | below
+            lo[nowhere], hi[nowhere] = largest, smallest
+            result["lo"][:, column], result["hi"][:, column] = lo, hi
         return result
 
 
@@ -142,7 +145,7 @@ def compare(operator: str, offset: int = 0) -> Predicate:
 
 
 def _saturating_add(
-    keys: np.ndarray, offset: int | None, upper: bool
+    keys: np.ndarray, offset: int | None, *, upper: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """keys + offset, saturated, and where that bound lies beyond every key (nothing matches).
 
@@ -161,12 +164,13 @@ def _saturating_add(
     else:
         room = np.subtract(keys, smallest, dtype=keys.dtype).view(unsigned)
         limit = smallest
-    beyond = np.full(len(keys), True) if abs(offset) > largest - smallest else (
-        room < unsigned.type(abs(offset))
-    )
+    if abs(offset) > largest - smallest:
+        beyond = np.ones(len(keys), bool)
+    else:
+        beyond = room < unsigned.type(abs(offset))
     step = np.array(offset & (2 ** (8 * unsigned.itemsize) - 1), unsigned)
     moved = (keys.view(unsigned) + step).view(keys.dtype)
-    moved = np.where(beyond, keys.dtype.type(limit), moved)
+    moved[beyond] = limit
     return moved, beyond if (offset >= 0) != upper else nowhere
 
 
