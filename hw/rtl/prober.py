@@ -1,0 +1,384 @@
+"""The prober (PanJoin IV, figure 9): bounds and target partitions -> <start, end> records."""
+
+from amaranth.hdl import *
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.rtl.layouts import check_geometry, record_layout, row_count, token, word_layout
+from hw.rtl.memory import ReadPort
+from hw.rtl.partitioner import target_layout, targets_layout
+from hw.rtl.plumbing import Buffer, Fork, Join, Queue
+from hw.spec import NOT, JoinParams
+
+__all__ = ["Prober", "Seeker"]
+
+
+class Prober(wiring.Component):
+    """One record for each interval: the positions of the main array with keys inside.
+
+    base     address of the main array's first word; it fills whole partitions of memory
+    rows     tuples in it
+    dense    scan each target partition like a merge, once for all bounds in it (PanJoin III-E);
+             otherwise search inside it, one word for each halving
+    negated  records carry the label NOT
+    targets  frames of intervals with their target partitions, in any order
+    records  the same frames as records; an interval that is empty gives start == end
+    words    read ports of memory, for lower and for upper bounds. A word may wait until a record
+             is taken: whoever shares one memory between ports sees to it that they do not wait
+             for each other
+
+    All but the streams may change only between frames. Throughput, with w tuples in a word, R in
+    a partition and memory that delivers: dense, the larger of one word of a touched partition or
+    one bound a cycle on each side, not both; sparse, one interval in 1 + log2(R / w) cycles.
+    Latency about 12 cycles and memory's, once for each halving if sparse.
+    """
+
+    def __init__(self, params: JoinParams, address_bits):
+        self.params = params
+        self.lo = Seeker(params, address_bits)
+        self.hi = Seeker(params, address_bits)
+        self.fork = Fork(token(targets_layout(params)), 2)
+        self.out = Buffer(token(record_layout()))
+        super().__init__(
+            {
+                "base": In(address_bits),
+                "rows": In(row_count(params)),
+                "dense": In(1),
+                "negated": In(1),
+                "targets": In(stream.Signature(token(targets_layout(params)))),
+                "records": Out(stream.Signature(token(record_layout()))),
+                "words": Out(ReadPort(word_layout(params), address_bits)).array(2),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.fork = fork = self.fork
+        m.submodules.out = out = self.out
+        m.submodules.join = join = Join(
+            lo=token(row_count(self.params)), hi=token(row_count(self.params))
+        )
+        wiring.connect(m, wiring.flipped(self.targets), fork.i)
+        wiring.connect(m, out.o, wiring.flipped(self.records))
+        for n, side in enumerate(("lo", "hi")):
+            m.submodules[side] = seeker = getattr(self, side)
+            m.d.comb += seeker.base.eq(self.base)
+            m.d.comb += seeker.rows.eq(self.rows)
+            m.d.comb += seeker.dense.eq(self.dense)
+            m.d.comb += seeker.targets.valid.eq(fork.o[n].valid)
+            m.d.comb += seeker.targets.payload.data.eq(fork.o[n].payload.data[side])
+            m.d.comb += seeker.targets.payload.end.eq(fork.o[n].payload.end)
+            m.d.comb += fork.o[n].ready.eq(seeker.targets.ready)
+            wiring.connect(m, seeker.words, wiring.flipped(self.words[n]))
+            wiring.connect(m, seeker.positions, getattr(join, f"i_{side}"))
+        start = join.o.payload.lo.data
+        end = join.o.payload.hi.data
+        record = out.i.payload.data
+        m.d.comb += record.start.eq(start)
+        m.d.comb += record.end.eq(Mux(end < start, start, end) | Mux(self.negated, int(NOT), 0))
+        m.d.comb += out.i.payload.end.eq(join.o.payload.lo.end)
+        m.d.comb += out.i.valid.eq(join.o.valid)
+        m.d.comb += join.o.ready.eq(out.i.ready)
+        return m
+
+
+class Seeker(wiring.Component):
+    """The position of each bound: how many stored keys come before it.
+
+    Words and bounds meet in `_match`: a word goes when all of it comes before the bound, a bound
+    goes with the word that it falls into. That decision is one comparison, of the word's last
+    key; it is made a cycle ahead for both that may follow. Behind it, stages count the keys of
+    the word that come before the bound. A search sends its bound around that way again for each
+    halving; all searches are equally long, so none overtakes another.
+    """
+
+    #: Searches under way at most; more than the cycles of one halving in block RAM.
+    SEARCHES = 16
+    #: Bounds that wait for their words, at most.
+    BOUNDS = 16
+    #: Positions that wait to be taken, at most.
+    POSITIONS = 16
+
+    def __init__(self, params: JoinParams, address_bits):
+        check_geometry(params)
+        self.params = params
+        self.address_bits = address_bits
+        lanes = params.lanes
+        self.words_in_partition = params.partition_rows // lanes
+        self.word_bits = word_bits = (self.words_in_partition - 1).bit_length()
+        target = target_layout(params).members
+        self.word = data.StructLayout(
+            {
+                "keys": data.ArrayLayout(word_layout(params).elem_shape.members["key"], lanes),
+                "stored": lanes,  # lanes that hold a tuple
+                "index": word_bits,
+                "parity": 1,
+                "last": 1,
+            }
+        )
+        #: A bound under way: where its search stands, and in which burst its words come.
+        self.state = data.StructLayout(
+            {
+                **target, "index": word_bits, "step": word_bits, "count": range(lanes + 1),
+                "parity": 1, "drain": 1, "end": 1,
+            }
+        )
+        self.burst = data.StructLayout(
+            {"partition": target["partition"], "index": word_bits, "parity": 1}
+        )
+        super().__init__(
+            {
+                "base": In(address_bits),
+                "rows": In(row_count(params)),
+                "dense": In(1),
+                "targets": In(stream.Signature(token(target_layout(params)))),
+                "positions": Out(stream.Signature(token(row_count(params)))),
+                "words": Out(ReadPort(word_layout(params), address_bits)),
+            }
+        )
+        # Whatever holds a bound, for proofs.
+        self.waiting = Buffer(token(target_layout(params)))
+        self.bounds = Queue(self.state, self.BOUNDS)
+        self.bursts = Queue(self.burst, self.SEARCHES)
+        self.again = Queue(self.state, self.SEARCHES)
+        self.out = Queue(token(row_count(params)), self.POSITIONS)
+        self.asking = Buffer(self.words.requests.payload.shape())
+        self.room = Signal(range(self.POSITIONS + 1), init=self.POSITIONS)
+        self.searches = Signal(range(self.SEARCHES + 1))
+        self.head_valid = Signal()
+        self.bound_valid = Signal(2)
+        self.word_valid = Signal(2)
+        self.counting = Signal(4)
+
+    def elaborate(self, platform):
+        m = Module()
+        for name in ("waiting", "bounds", "bursts", "again", "out", "asking"):
+            m.submodules[name] = getattr(self, name)
+        wiring.connect(m, wiring.flipped(self.targets), self.waiting.i)
+        wiring.connect(m, self.asking.o, wiring.flipped(self.words.requests))
+        wiring.connect(m, self.out.o, wiring.flipped(self.positions))
+        self._feed(m)
+        keys, state, emitted = self._match(m, self._tag(m))
+        self._count(m, keys, state, emitted)
+        return m
+
+    def _feed(self, m):
+        """Ask memory for the words of each bound, and let the bound follow them."""
+        waiting, bounds, bursts, again = self.waiting, self.bounds, self.bursts, self.again
+        # The bound in front is compared with the one that went before it.
+        head = Signal(waiting.o.payload.shape(), init={"end": 1})
+        fresh = Signal(init=1)
+        go = Signal()
+        m.d.comb += waiting.o.ready.eq(go | ~self.head_valid)
+        new = waiting.o.payload
+        with m.If(waiting.o.ready):
+            m.d.sync += self.head_valid.eq(waiting.o.valid)
+            with m.If(waiting.o.valid):
+                m.d.sync += head.eq(new)
+                m.d.sync += fresh.eq(
+                    head.end | (new.data.partition != head.data.partition)
+                    | (new.data.bound < head.data.bound)
+                )
+
+        fetch = Signal()
+        room = Signal()
+        take_again = Signal()
+        wanted = Signal()
+        fetched = Signal()  # this frame has asked for words
+        parity = Signal()
+        m.d.comb += room.eq(bounds.i.ready & bursts.i.ready & self.asking.i.ready)
+        m.d.comb += take_again.eq(again.o.valid)
+        with m.If(take_again):
+            m.d.comb += wanted.eq(1)
+            m.d.comb += fetch.eq(1)
+        with m.Elif(self.head_valid & head.end):
+            m.d.comb += wanted.eq(self.searches == 0)
+        with m.Else():
+            m.d.comb += wanted.eq(self.head_valid & (self.dense | (self.searches != self.SEARCHES)))
+            m.d.comb += fetch.eq(fresh | ~self.dense)
+        m.d.comb += go.eq(wanted & room & ~take_again)
+        m.d.comb += again.o.ready.eq(room)
+        with m.If(go):
+            m.d.sync += fetched.eq(self.dense & ~head.end)
+            m.d.sync += parity.eq(parity ^ (fetch & self.dense))
+
+        state = bounds.i.payload
+        m.d.comb += state.eq(again.o.payload)
+        with m.If(~take_again):
+            m.d.comb += state.eq(0)
+            m.d.comb += state.bound.eq(head.data.bound)
+            m.d.comb += state.partition.eq(head.data.partition)
+            m.d.comb += state.end.eq(head.end)
+            m.d.comb += state.drain.eq(fetched)
+            m.d.comb += state.parity.eq(parity ^ (fetch & self.dense))
+        index = Signal(self.word_bits)
+        m.d.comb += index.eq(state.index | state.step)
+        m.d.comb += bounds.i.valid.eq(wanted & room)
+        m.d.comb += bursts.i.valid.eq(wanted & room & fetch)
+        m.d.comb += bursts.i.payload.partition.eq(state.partition)
+        m.d.comb += bursts.i.payload.index.eq(index)
+        m.d.comb += bursts.i.payload.parity.eq(state.parity)
+        m.d.comb += self.asking.i.valid.eq(wanted & room & fetch)
+        m.d.comb += self.asking.i.payload.address.eq(self.base + Cat(index, state.partition))
+        m.d.comb += self.asking.i.payload.count.eq(Mux(self.dense, self.words_in_partition, 1))
+
+        entered = Signal()
+        left = Signal()
+        m.d.comb += entered.eq(go & ~head.end & ~self.dense)
+        m.d.comb += left.eq(self.counting[3] & self.out.i.valid & ~self.out.i.payload.end
+                            & ~self.dense)
+        m.d.sync += self.searches.eq(self.searches + entered - left)
+
+    def _tag(self, m):
+        """A word of memory with its place, and which of its lanes are stored tuples."""
+        word = Signal(self.word)
+        burst = self.bursts.o.payload
+        lanes = self.params.lanes
+        lane_bits = (lanes - 1).bit_length()
+        offset = Signal(self.word_bits)
+        index = Signal(self.word_bits)
+        m.d.comb += index.eq(Mux(self.dense, offset, burst.index))
+        m.d.comb += word.index.eq(index)
+        m.d.comb += word.parity.eq(burst.parity)
+        m.d.comb += word.last.eq(~self.dense | (offset == self.words_in_partition - 1))
+        number = Cat(index, burst.partition)
+        whole = self.rows >> lane_bits
+        for lane in range(lanes):
+            m.d.comb += word.keys[lane].eq(self.words.words.payload[lane].key)
+            m.d.comb += word.stored[lane].eq(
+                (number < whole) | ((number == whole) & (lane < self.rows[:lane_bits]))
+            )
+        took = self.words.words.valid & self.words.words.ready
+        m.d.comb += self.bursts.o.ready.eq(took & word.last)
+        with m.If(took & self.dense):
+            m.d.sync += offset.eq(Mux(word.last, 0, offset + 1))
+        return word
+
+    def _match(self, m, tagged):
+        """PanJoin III-E: the next word or the next bound, whichever comes first."""
+        words = [Signal(self.word, name=f"word_{n}") for n in range(2)]
+        states = [Signal(self.state, name=f"bound_{n}") for n in range(2)]
+        word_valid, bound_valid = self.word_valid, self.bound_valid
+        word, state = words[0], states[0]
+        known = Signal()  # both are there, and `passes` says which goes
+        passes = Signal()
+        drained = Signal()
+        drain = Signal()
+        emit = Signal()
+        finish = Signal()
+        word_goes = Signal()
+        bound_goes = Signal()
+        room = Signal()
+        m.d.comb += room.eq(self.room != 0)
+        at_end = bound_valid[0] & state.end
+        m.d.comb += drain.eq(at_end & state.drain & ~drained & word_valid[0])
+        m.d.comb += finish.eq(at_end & (~state.drain | drained) & room)
+        m.d.comb += emit.eq(known & ~passes & (room | ~self._final(state)))
+        m.d.comb += word_goes.eq(drain | (known & passes) | (emit & ~self.dense))
+        m.d.comb += bound_goes.eq(emit | finish)
+        with m.If(drain & word.last):
+            m.d.sync += drained.eq(1)
+        with m.If(finish):
+            m.d.sync += drained.eq(0)
+
+        shift_word = Signal()
+        shift_bound = Signal()
+        m.d.comb += shift_word.eq(word_goes | ~word_valid[0])
+        m.d.comb += shift_bound.eq(bound_goes | ~bound_valid[0])
+        # A burst's place is pushed with its request, so it is there before its words.
+        _shift(m, words, word_valid, shift_word, self.words.words, tagged)
+        _shift(m, states, bound_valid, shift_bound, self.bounds.o, self.bounds.o.payload)
+
+        def pair(w, s):
+            return word_valid[w] & bound_valid[s] & ~states[s].end
+
+        with m.If(shift_word & shift_bound):
+            # Only a search lets both go, and its next word always answers its next bound.
+            m.d.sync += known.eq(pair(1, 1) & ~self.dense)
+            m.d.sync += passes.eq(0)
+        with m.Elif(shift_word):
+            m.d.sync += known.eq(pair(1, 0))
+            m.d.sync += passes.eq(self._passes(words[1], states[0]))
+        with m.Elif(shift_bound):
+            m.d.sync += known.eq(pair(0, 1))
+            m.d.sync += passes.eq(self._passes(words[0], states[1]))
+        with m.Else():
+            m.d.sync += known.eq(pair(0, 0))
+            m.d.sync += passes.eq(self._passes(words[0], states[0]))
+
+        spent = Signal()
+        returned = Signal()
+        m.d.comb += spent.eq(finish | (emit & self._final(state)))
+        m.d.comb += returned.eq(self.out.o.valid & self.out.o.ready)
+        m.d.sync += self.room.eq(self.room - spent + returned)
+        return word, state, bound_goes
+
+    def _passes(self, word, state):
+        """Whether all of the word comes before the bound, and another word of it follows."""
+        below = word.stored[-1] & (word.keys[-1] < state.bound)
+        return (word.parity != state.parity) | (below & ~word.last)
+
+    def _final(self, state):
+        """Whether this word gives the position."""
+        return self.dense | (state.step == 1 if self.word_bits else C(1))
+
+    def _count(self, m, word, state, emitted):
+        """Four stages: keep, compare every lane, count, and go on, to the end or around again."""
+        lanes = self.params.lanes
+        kept = Signal(self.word)
+        before = Signal(lanes)
+        count = Signal(range(lanes + 1))
+        bits = Shape.cast(row_count(self.params)).width
+        place = Signal(bits + 1)
+        under_way = [Signal(self.state, name=f"counting_{n}") for n in range(4)]
+        m.d.sync += self.counting.eq(Cat(emitted, self.counting[:3]))
+        m.d.sync += kept.eq(word)
+        m.d.sync += under_way[0].eq(state)
+        with m.If(self.dense):
+            m.d.sync += under_way[0].index.eq(word.index)
+        m.d.sync += under_way[1].eq(under_way[0])
+        m.d.sync += under_way[2].eq(under_way[1])
+        for lane in range(lanes):
+            below = kept.keys[lane] < under_way[0].bound
+            m.d.sync += before[lane].eq(kept.stored[lane] & below)
+        m.d.sync += count.eq(sum(before[lane] for lane in range(lanes)))
+
+        # A word that begins before the bound is as far as the search has come; the first word
+        # counts in any case.
+        now = under_way[2]
+        then = under_way[3]
+        hit = (count != 0) | (now.step == 0)
+        index = Signal(self.word_bits)
+        best = Signal(range(lanes + 1))
+        m.d.comb += index.eq(Mux(hit, now.index | now.step, now.index))
+        m.d.comb += best.eq(Mux(hit, count, now.count))
+        m.d.sync += then.eq(now)
+        m.d.sync += then.index.eq(index)
+        m.d.sync += then.count.eq(best)
+        m.d.sync += then.step.eq(
+            Mux(now.step == 0, self.words_in_partition >> 1, now.step >> 1)
+        )
+        final = Signal()
+        m.d.sync += final.eq(now.end | self._final(now))
+        lane_bits = (lanes - 1).bit_length()
+        m.d.sync += place.eq(Cat(C(0, lane_bits), index, now.partition) + best)
+
+        out, again = self.out, self.again
+        m.d.comb += out.i.valid.eq(self.counting[3] & final)
+        m.d.comb += out.i.payload.end.eq(then.end)
+        m.d.comb += out.i.payload.data.eq(place)
+        m.d.comb += again.i.valid.eq(self.counting[3] & ~final)
+        m.d.comb += again.i.payload.eq(then)
+
+
+def _shift(m, places, valid, shift, source, payload):
+    """Two places, the first of which is left when `shift`; the second fills as soon as it can."""
+    refill = Signal()
+    m.d.comb += refill.eq(shift | ~valid[1])
+    m.d.comb += source.ready.eq(refill)
+    with m.If(shift):
+        m.d.sync += places[0].eq(places[1])
+        m.d.sync += valid[0].eq(valid[1])
+    with m.If(refill):
+        m.d.sync += places[1].eq(payload)
+        m.d.sync += valid[1].eq(source.valid)
