@@ -1,11 +1,12 @@
-"""Streams that do not look at their payload: buffer, queue, fork, join."""
+"""Streams that do not look at their payload: buffer, queues, fork, join."""
 
 from amaranth.hdl import *
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Buffer", "Queue", "Fork", "Join"]
+__all__ = ["Buffer", "Queue", "ShortQueue", "Fork", "Join"]
 
 
 class Buffer(wiring.Component):
@@ -73,6 +74,69 @@ class Queue(wiring.Component):
             fifo.r_en.eq(self.o.ready),
             self.level.eq(fifo.level),
         ]
+        return m
+
+
+class ShortQueue(wiring.Component):
+    """A queue for fast clocks: a memory of LUTs, and a register that ``o`` offers.
+
+    Latency 2 cycles, one token a cycle; all of ``o`` and ``i.ready`` come from registers. At
+    least ``depth`` - 1 tokens fit. ``level`` counts the tokens behind the one on offer, ``more``
+    says that there is one.
+    """
+
+    def __init__(self, shape, depth=16):
+        if depth < 4 or depth & (depth - 1):
+            raise ValueError(f"depth must be a power of two from 4 on, not {depth}")
+        self.depth = depth
+        super().__init__(
+            {
+                "i": In(stream.Signature(shape)),
+                "o": Out(stream.Signature(shape)),
+                "level": Out(range(depth + 1)),
+                "more": Out(1),
+            }
+        )
+        width = Shape.cast(shape).width
+        # Attributes, so that a proof can look inside.
+        self.storage = Memory(
+            shape=unsigned(width), depth=depth, init=[], attrs={"ram_style": "distributed"}
+        )
+        self.write_at = Signal(range(depth))
+        self.read_at = Signal(range(depth))
+        self.room = Signal()
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.storage = self.storage
+        write_port = self.storage.write_port()
+        read_port = self.storage.read_port(domain="comb")
+        push = Signal()
+        pop = Signal()
+        m.d.comb += [
+            self.i.ready.eq(self.room),
+            push.eq(self.i.valid & self.room),
+            pop.eq(self.more & (~self.o.valid | self.o.ready)),
+            write_port.en.eq(push),
+            write_port.addr.eq(self.write_at),
+            write_port.data.eq(Value.cast(self.i.payload)),
+            read_port.addr.eq(self.read_at),
+        ]
+        # Whatever the level is now, one push can come before this register is seen.
+        m.d.sync += self.room.eq(self.level <= self.depth - 2)
+        with m.If(push):
+            m.d.sync += self.write_at.eq(self.write_at + 1)
+        with m.If(pop):
+            m.d.sync += self.read_at.eq(self.read_at + 1)
+        with m.If(push & ~pop):
+            m.d.sync += self.level.eq(self.level + 1)
+            m.d.sync += self.more.eq(1)
+        with m.Elif(pop & ~push):
+            m.d.sync += self.level.eq(self.level - 1)
+            m.d.sync += self.more.eq(self.level != 1)
+        with m.If(~self.o.valid | self.o.ready):
+            m.d.sync += self.o.valid.eq(self.more)
+            m.d.sync += Value.cast(self.o.payload).eq(read_port.data)
         return m
 
 
