@@ -1,0 +1,178 @@
+"""OpenCL devices: which there are, how fast their memory is, and which one is meant."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Device", "DeviceError", "choose", "list_devices", "measure_bandwidth", "open_device"]
+
+_CURE = (
+    'install one with pip install "pyopencl[pocl]", or set OCL_ICD_VENDORS to the directory '
+    "of your driver's .icd file"
+)
+_COPY = """
+__kernel void copy(__global const uint16 *restrict from, __global uint16 *restrict into)
+{
+    size_t pieces = get_global_size(0), each = (BLOCKS + pieces - 1) / pieces;
+    size_t first = get_global_id(0) * each, stop = min((size_t)BLOCKS, first + each);
+    for (size_t i = first; i < stop; i++)
+        into[i] = from[i];
+}
+"""
+
+
+class DeviceError(Exception):
+    """A device is absent or fails; one sentence that names the cure."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device, as a person chooses it; `handle` is what PyOpenCL knows it by."""
+
+    number: int
+    place: tuple[int, int]  # of the platform, and of the device in its platform
+    platform: str
+    version: str  # of the platform: tells two of one name apart
+    name: str
+    driver: str
+    kind: str  # "gpu", "cpu" or "accelerator"
+    memory_bytes: int
+    compute_units: int
+    handle: Any = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        # PoCL goes on with its build options, after two spaces.
+        version = self.version.split("  ")[0]
+        return f"{self.number} = {self.name} ({self.platform}, {version})"
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What a device binary is made for."""
+        return {
+            "platform": self.platform, "version": self.version,
+            "device": self.name, "driver": self.driver,
+        }
+
+
+def list_devices() -> list[Device]:
+    """Every device of every platform, in the order of the numbers that choose() takes.
+
+    Raises DeviceError where PyOpenCL is not installed; no device at all is an empty list.
+    """
+    cl = _pyopencl()
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # the loader calls an empty list an error
+        return []
+    devices: list[Device] = []
+    for place, platform in enumerate(platforms):
+        try:
+            handles = platform.get_devices()
+        except cl.Error:
+            continue
+        for number, handle in enumerate(handles):
+            devices.append(_describe(len(devices), (place, number), platform, handle))
+    return devices
+
+
+def choose(wanted: str | None = None, devices: list[Device] | None = None) -> Device:
+    """The device that `wanted` names: a number, a part of its name, or "platform:device".
+
+    Both parts of "platform:device" are numbers or parts of names; a platform's version counts as
+    its name, so that two of one name can be told apart. None is the first GPU, then CPU, then
+    accelerator.
+    """
+    devices = list_devices() if devices is None else devices
+    if not devices:
+        raise DeviceError(f"there is no OpenCL device: {_CURE}")
+    if wanted is None:
+        return min(devices, key=lambda device: ("gpu", "cpu", "accelerator").index(device.kind))
+    found = [device for device in devices if _is_meant(device, wanted.strip().lower())]
+    there = "; ".join(map(str, devices))
+    if not found:
+        raise DeviceError(f"no OpenCL device matches {wanted!r}: choose one of {there}")
+    if len(found) > 1:
+        matching = "; ".join(map(str, found))
+        raise DeviceError(
+            f"{len(found)} OpenCL devices match {wanted!r}: choose by number one of {matching}"
+        )
+    return found[0]
+
+
+def open_device(device: Device) -> Any:
+    """A context on the device; DeviceError where its driver refuses."""
+    cl = _pyopencl()
+    try:
+        return cl.Context([device.handle])
+    except cl.Error as error:
+        raise DeviceError(
+            f"the OpenCL device {device} does not open ({error}): choose another with --device"
+        ) from error
+
+
+def measure_bandwidth(device: Device, size_bytes: int = 1 << 26) -> float:
+    """Bytes a second that a kernel copies on the device (each counted once), best of five."""
+    cl = _pyopencl()
+    context = open_device(device)
+    try:
+        queue = cl.CommandQueue(context)
+        buffers = [
+            cl.Buffer(context, cl.mem_flags.READ_WRITE, size_bytes) for _ in ("from", "into")
+        ]
+        for buffer in buffers:
+            cl.enqueue_fill_buffer(queue, buffer, np.uint32(0), 0, size_bytes)
+        options = [f"-DBLOCKS={size_bytes // 64}"]
+        kernel = cl.Kernel(cl.Program(context, _COPY).build(options), "copy")
+        pieces = device.compute_units * (2 if device.kind == "cpu" else 256)
+        best = float("inf")
+        for _ in range(5):
+            queue.finish()
+            start = time.perf_counter()
+            kernel(queue, (pieces,), None, *buffers)
+            queue.finish()
+            best = min(best, time.perf_counter() - start)
+    except cl.Error as error:
+        raise DeviceError(
+            f"the OpenCL device {device} fails ({error}): choose another with --device"
+        ) from error
+    return size_bytes / best
+
+
+def _pyopencl() -> Any:
+    try:
+        import pyopencl
+    except ImportError as error:
+        raise DeviceError(
+            'PyOpenCL is not installed: install it with pip install "pyopencl[pocl]"'
+        ) from error
+    return pyopencl
+
+
+def _describe(number: int, place: tuple[int, int], platform: Any, handle: Any) -> Device:
+    types = _pyopencl().device_type
+    kinds = {types.GPU: "gpu", types.CPU: "cpu"}
+    kind = next((name for bit, name in kinds.items() if handle.type & bit), "accelerator")
+    return Device(
+        number=number, place=place, platform=platform.name.strip(),
+        version=platform.version.strip(), name=handle.name.strip(),
+        driver=handle.driver_version.strip(), kind=kind,
+        memory_bytes=handle.global_mem_size, compute_units=handle.max_compute_units,
+        handle=handle,
+    )
+
+
+def _is_meant(device: Device, wanted: str) -> bool:
+    platform, colon, name = wanted.partition(":")
+    if colon:
+        return _fits(platform, device.place[0], f"{device.platform} {device.version}") and _fits(
+            name, device.place[1], device.name
+        )
+    names = f"{device.kind} {device.name} {device.platform} {device.version}"
+    return _fits(wanted, device.number, names)
+
+
+def _fits(wanted: str, number: int, text: str) -> bool:
+    wanted = wanted.strip()
+    return int(wanted) == number if wanted.isdecimal() else wanted in text.lower()

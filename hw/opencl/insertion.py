@@ -1,0 +1,276 @@
+"""The insertion engine: batches into the tier, the tier into the main array."""
+
+from typing import Any
+
+import numpy as np
+
+from hw.opencl.memory import HostArray, Pool
+from hw.opencl.program import ARRAY, Program
+from hw.opencl.subwindow import RID_BYTES, KeyArray, Subwindow
+from hw.spec.params import JoinParams
+from hw.spec.tuples import key_dtype
+
+__all__ = ["InsertionEngine", "PaperInsertionEngine"]
+
+_U4, _U8 = np.uint32, np.uint64
+_POOL = [None] * 8
+#: From this many stored tuples to one new tuple on, moving runs in place beats merging.
+_IN_PLACE = 8
+_SMALLEST_ROOM = 1 << 16
+_ENTRIES = 16  # ARRAY words of one insertion; each of its launches has words of its own
+
+
+class InsertionEngine:
+    """Sorted insertion tier before the main array.
+
+    A batch is merged into the tier; a full tier is merged into the main array; a batch as large
+    as the tier goes there at once. The tier's size follows the main array's, from `tier_rows[0]`
+    to `tier_rows[1]`: a main merge costs the same for any tier, and a larger tier shares it among
+    more tuples.
+    """
+
+    def __init__(
+        self, program: Program, pool: Pool, params: JoinParams,
+        tier_rows: tuple[int, int] = (1 << 16, 1 << 18),
+    ) -> None:
+        self._pool, self._params, self._tier_rows = pool, params, tier_rows
+        units = program.device.compute_units
+        cpu = program.device.kind == "cpu"
+        # Two pieces to a compute unit: a slow one does not hold up the other for long.
+        self._pieces = units * (2 if cpu else 64)
+        self._moves_in_place = cpu  # the pieces of a GPU would be smaller than their zones
+        self._merge = program.kernel("merge", [*_POOL, _U8, _U8, _U8, _U8, _U4, _U8])
+        self._save = program.kernel(
+            "save", [*_POOL, _U8, _U8, _U4, _U8, _U8, _U8, _U4, _U8, _U8, _U4]
+        )
+        self._move = program.kernel("move", [*_POOL, _U8, _U8, _U8, _U8, _U8, _U8, _U4])
+        key = key_dtype(params.key_bits)
+        self._keys, self._rids = HostArray(pool, key), HostArray(pool, _U4)
+        self._entries = HostArray(pool, ARRAY).reserve(_ENTRIES)
+        self._used = 0
+        self._saved = HostArray(pool, _U4)
+        self._zones, self._zone_rids = HostArray(pool, key), HostArray(pool, _U4)
+        self._splits = HostArray(pool, _U8).reserve(self._pieces + 2)
+
+    def insert(self, subwindow: Subwindow, tuples: np.ndarray) -> None:
+        """Take sorted tuples that fit. Synchronous."""
+        count = len(tuples)
+        if count == 0:
+            return
+        self._begin()
+        keys, rids = self._keys.reserve(count), self._rids.reserve(count)
+        keys.host[:count], rids.host[:count] = tuples["key"], tuples["rid"]
+        keys.upload(count)
+        rids.upload(count)
+        if subwindow.count + count > subwindow.room:
+            self._grow(subwindow, subwindow.count + count)
+        self._store(subwindow, count)
+        subwindow.version += 1
+        self._pool.queue.finish()
+
+    def freeze(self, subwindow: Subwindow) -> None:
+        """The subwindow takes no more tuples: all become one sorted array."""
+        self._begin()
+        self._flush(subwindow)
+        subwindow.free_tier()
+        subwindow.version += 1
+        self._pool.queue.finish()
+
+    def _begin(self) -> None:
+        self._used = 0
+
+    def _store(self, subwindow: Subwindow, count: int) -> None:
+        limit = self._tier_limit(subwindow)
+        if subwindow.tier_count and subwindow.tier_count + count > limit:
+            self._flush(subwindow)
+            limit = self._tier_limit(subwindow)
+        if count > limit:
+            self._into_main(subwindow, self._keys.place, self._rids.place, count)
+        else:
+            self._into_tier(subwindow, count, limit)
+
+    def _tier_limit(self, subwindow: Subwindow) -> int:
+        least, most = self._tier_rows
+        return min(subwindow.capacity, max(least, min(most, subwindow.main_count // 32)))
+
+    def _into_tier(self, subwindow: Subwindow, count: int, limit: int) -> None:
+        if subwindow.tier is None or subwindow.tier.room < limit:
+            subwindow.free_tier()  # empty: its limit only changes when it was flushed
+            subwindow.tier, subwindow.spare = self._key_array(limit), self._key_array(limit)
+        tier, spare = subwindow.tier, subwindow.spare
+        assert tier is not None and spare is not None
+        rids, held = subwindow.tier_rids, tier.count
+        if self._moves_in_place and held >= _IN_PLACE * count:
+            self._move_into(tier, rids, self._keys.place, self._rids.place, count)
+            return
+        saved = self._saved.reserve(held).place
+        if held:
+            self._launch(self._save, 0, 0, 0, 0, 0, 0, 0, rids, saved, held)
+        spare.count = held + count
+        self._merge_into(tier, saved, self._keys.place, self._rids.place, count, spare, rids)
+        subwindow.tier, subwindow.spare = spare, tier
+
+    def _flush(self, subwindow: Subwindow) -> None:
+        """Merge the tier into the main array."""
+        tier = subwindow.tier
+        if tier is None or tier.count == 0:
+            return
+        count, rids = tier.count, subwindow.tier_rids
+        self._into_main(subwindow, tier.keys, rids, count, from_tier=True)
+        tier.count = 0
+
+    def _into_main(
+        self, subwindow: Subwindow, keys: int, rids: int, count: int, from_tier: bool = False
+    ) -> None:
+        """Merge a batch, or with `from_tier` the tier, whose rids lie where `move` writes."""
+        main = subwindow.main
+        assert main is not None
+        if self._moves_in_place and main.count >= _IN_PLACE * count:
+            self._move_into(main, subwindow.rids, keys, rids, count, save_rids=from_tier)
+            return
+        room = subwindow.room
+        out, out_rids = self._key_array(room), self._pool.allocate(room * RID_BYTES)
+        out.count = main.count + count
+        self._merge_into(main, subwindow.rids, keys, rids, count, out, out_rids)
+        subwindow.replace_main(out, out_rids, room)
+
+    def _grow(self, subwindow: Subwindow, needed: int) -> None:
+        """Twice the room, or what is needed; the tier is merged on the way."""
+        room = min(subwindow.capacity, max(needed, 2 * subwindow.room, _SMALLEST_ROOM))
+        out, out_rids = self._key_array(room), self._pool.allocate(room * RID_BYTES)
+        main, tier, old_rids = subwindow.main, subwindow.tier, subwindow.tier_rids
+        if main is not None and subwindow.count:
+            held = subwindow.tier_count
+            out.count = subwindow.count
+            keys = tier.keys if tier else main.keys
+            self._merge_into(main, subwindow.rids, keys, old_rids, held, out, out_rids)
+            if tier:
+                tier.count = 0
+        subwindow.replace_main(out, out_rids, room)
+
+    def _key_array(self, room: int) -> KeyArray:
+        return KeyArray(self._pool, self._params.key_bits, room)
+
+    def _merge_into(
+        self, array: KeyArray, rids: int, keys: int, new_rids: int, count: int,
+        out: KeyArray, out_rids: int,
+    ) -> None:
+        source, target = self._entry(array, rids), self._entry(out, out_rids)
+        self._launch(self._merge, source, rids, keys, new_rids, count, target)
+
+    def _move_into(
+        self, array: KeyArray, rids: int, keys: int, new_rids: int, count: int,
+        save_rids: bool = False,
+    ) -> None:
+        room = -(-count // 64) * 64 + 64
+        zones = self._zones.reserve(room * self._pieces).place
+        zone_rids = self._zone_rids.reserve(room * self._pieces).place
+        saved = self._saved.reserve(count).place if save_rids else new_rids
+        entry, splits = self._entry(array, rids), self._splits.place
+        self._launch(
+            self._save, entry, keys, count, splits, zones, zone_rids, room,
+            new_rids, saved, count if save_rids else 0,
+        )
+        self._launch(self._move, entry, keys, saved, splits, zones, zone_rids, room)
+        array.count += count
+
+    def _entry(self, array: KeyArray, rids: int, count: int | None = None) -> int:
+        """Place of the array's description, as it is now."""
+        self._entries.host[self._used] = array.entry(rids, 0, count)
+        self._used += 1
+        if not self._pool.shared:
+            self._entries.upload(self._used)
+        return self._entries.place + (self._used - 1) * ARRAY.itemsize
+
+    def _launch(self, kernel: Any, *arguments: int) -> None:
+        import pyopencl as cl
+
+        kernel.set_args(*self._pool.arguments, *arguments)
+        cl.enqueue_nd_range_kernel(self._pool.queue, kernel, (self._pieces,), (1,))
+
+
+class PaperInsertionEngine(InsertionEngine):
+    """PanJoin's own: a small unsorted insertion buffer, and one index array of P entries.
+
+    Kept as the baseline of the benchmarks. The buffer is sorted when it is full, or when records
+    are asked for: a run of positions exists only in a sorted array.
+    """
+
+    def __init__(self, program: Program, pool: Pool, params: JoinParams) -> None:
+        super().__init__(program, pool, params)
+        self._moves_in_place = False
+        self._sort = program.kernel("sort", [*_POOL, _U8, _U8, _U4, _U8, _U8])
+        self._sample = program.kernel("sample", [*_POOL, _U8])
+        self._in_order = HostArray(pool, key_dtype(params.key_bits))
+
+    def order(self, subwindow: Subwindow) -> None:
+        """Sort the insertion buffer where it is."""
+        if subwindow.tier is None or subwindow.tier.stride or not subwindow.tier.count:
+            return
+        self._begin()
+        tier, rids = subwindow.tier, subwindow.tier_rids
+        keys, saved = self._sorted_buffer(tier, rids)
+        # Merged with nothing, which is a copy.
+        nothing, target = self._entry(tier, rids, 0), self._entry(tier, rids)
+        self._launch(self._merge, nothing, rids, keys, saved, tier.count, target)
+        # One entry, the first key, and one partition.
+        tier.stride, tier.index = tier.room, tier.keys
+        subwindow.version += 1
+        self._pool.queue.finish()
+
+    def _store(self, subwindow: Subwindow, count: int) -> None:
+        limit = min(self._params.insert_buffer, subwindow.capacity)
+        if subwindow.tier_count and subwindow.tier_count + count > limit:
+            self._flush(subwindow)
+        if count > limit:
+            self._into_main(subwindow, self._keys.place, self._rids.place, count)
+        else:
+            self._into_tier(subwindow, count, limit)
+
+    def _into_tier(self, subwindow: Subwindow, count: int, limit: int) -> None:
+        if subwindow.tier is None:
+            subwindow.tier = KeyArray(self._pool, self._params.key_bits, limit, stride=limit)
+        tier = subwindow.tier
+        width = key_dtype(self._params.key_bits).itemsize
+        keys, rids = self._keys, self._rids
+        self._copy(keys, tier.keys + tier.count * width, count)
+        self._copy(rids, subwindow.tier_rids + tier.count * RID_BYTES, count)
+        tier.count += count
+        tier.stride = 0
+
+    def _copy(self, array: HostArray, place: int, count: int) -> None:
+        data = array.host[:count]
+        if self._pool.shared:
+            self._pool.queue.finish()  # a flush may still be reading the buffer
+            self._pool.view(place, data.dtype, count)[:] = data
+        else:
+            self._pool.write(place, data)
+
+    def _flush(self, subwindow: Subwindow) -> None:
+        tier = subwindow.tier
+        if tier is None or tier.count == 0:
+            return
+        keys, rids = self._sorted_buffer(tier, subwindow.tier_rids)
+        self._into_main(subwindow, keys, rids, tier.count)
+        tier.count = 0
+
+    def _sorted_buffer(self, tier: KeyArray, rids: int) -> tuple[int, int]:
+        keys = self._in_order.reserve(tier.count + 64).place
+        saved = self._saved.reserve(tier.count).place
+        self._launch(self._sort, tier.keys, rids, tier.count, keys, saved)
+        return keys, saved
+
+    def _grow(self, subwindow: Subwindow, needed: int) -> None:
+        self._flush(subwindow)
+        super()._grow(subwindow, needed)
+
+    def _key_array(self, room: int) -> KeyArray:
+        stride = max(1, -(-room // self._params.partitions))
+        return KeyArray(self._pool, self._params.key_bits, room, stride)
+
+    def _merge_into(
+        self, array: KeyArray, rids: int, keys: int, new_rids: int, count: int,
+        out: KeyArray, out_rids: int,
+    ) -> None:
+        super()._merge_into(array, rids, keys, new_rids, count, out, out_rids)
+        self._launch(self._sample, self._entry(out, out_rids))

@@ -1,0 +1,293 @@
+// Insertion engine: mergers and indexer. A sorted batch enters a sorted array of keys and rids;
+// among equal keys, what the array holds comes first, so that order of arrival is kept.
+//
+// Two mergers. `move` works in place: from the last key backwards, each run of old tuples between
+// two new ones moves up by as many places as new ones are still to come. It touches each line
+// once, the speed of a memory move. `merge` writes to other memory, for batches so large against
+// the array that runs are a few tuples long. Both are split into pieces of equal output by merge
+// path (PanJoin III-G3: balance the size of each piece).
+
+// How many of the first `diagonal` merged tuples come from the batch.
+inline uint batch_share(__global const key_t *keys, uint count, __global const key_t *batch,
+                        uint batch_count, uint diagonal)
+{
+    uint first = diagonal > count ? diagonal - count : 0;
+    uint last = min(diagonal, batch_count);
+    while (first < last) {
+        uint middle = (first + last) / 2;
+        bool comes = batch[middle] < keys[diagonal - middle - 1];
+        first = comes ? middle + 1 : first;
+        last = comes ? last : middle;
+    }
+    return first;
+}
+
+// Indexer: every FAN-th key, and every FAN-th of those, of the positions [start, stop) that were
+// just written and are still in the cache.
+inline void index_keys(__global const key_t *keys, __global const array_t *array,
+                       __global key_t *index, uint start, uint stop)
+{
+    uint depth = array->depth;
+    if (depth == 0)                     // paper mode: `sample` follows
+        return;
+    for (uint entry = (start + FAN - 1) / FAN; entry < (stop + FAN - 1) / FAN; entry++) {
+        key_t key = keys[entry * FAN];
+        index[entry] = key;
+        uint of_level = entry;
+        for (uint level = 1; level < depth && of_level % FAN == 0; level++) {
+            of_level /= FAN;
+            index[array->level[level] + of_level] = key;
+        }
+    }
+}
+
+// Searches read whole lines: what lies behind the last key must not look like one.
+inline void pad(__global key_t *keys, __global const array_t *array, __global key_t *index,
+                uint count)
+{
+    for (uint i = count; i < round_up(count, FAN) + FAN; i++)
+        keys[i] = KEY_MAX;
+    uint entries = count;
+    for (uint level = 0; level < array->depth; level++) {
+        entries = (entries + FAN - 1) / FAN;
+        for (uint i = entries; i < round_up(entries, FAN) + FAN; i++)
+            index[array->level[level] + i] = KEY_MAX;
+    }
+}
+
+// Tuples from `from` on to the places from `into` on, `n` of them, either memory apart.
+inline void copy_tuples(__global const key_t *keys, __global const uint *rids,
+                        __global key_t *into_keys, __global uint *into_rids, uint n)
+{
+    for (uint i = 0; i < n; i++)
+        into_keys[i] = keys[i];
+    for (uint i = 0; i < n; i++)
+        into_rids[i] = rids[i];
+}
+
+// One merger: a sequential merge, whose selection does not branch. Ends when both are used up.
+inline void merge_tuples(__global const key_t *keys, __global const uint *rids, uint count,
+                         __global const key_t *batch, __global const uint *batch_rids,
+                         uint batch_count, __global key_t *out, __global uint *out_rids)
+{
+    uint i = 0, j = 0;
+    while (i < count && j < batch_count) {
+        key_t old = keys[i], new = batch[j];
+        uint old_rid = rids[i], new_rid = batch_rids[j];
+        bool takes_new = new < old;
+        out[i + j] = takes_new ? new : old;
+        out_rids[i + j] = takes_new ? new_rid : old_rid;
+        j += takes_new;
+        i += !takes_new;
+    }
+    copy_tuples(keys + i, rids + i, out + i + j, out_rids + i + j, count - i);
+    copy_tuples(batch + j, batch_rids + j, out + i + j + (count - i),
+                out_rids + i + j + (count - i), batch_count - j);
+}
+
+// array + batch -> out, whose `count` and index are those of the result. One item to one piece.
+__kernel void merge(POOL, ulong array_place, ulong rids_place, ulong batch_place,
+                    ulong batch_rids_place, uint batch_count, ulong out_place)
+{
+    const slab_t slabs[] = SLABS_OF_POOL;
+    __global const array_t *array = (__global const array_t *)at(slabs, array_place);
+    __global const array_t *out = (__global const array_t *)at(slabs, out_place);
+    __global const key_t *keys = KEYS(array->keys), *batch = KEYS(batch_place);
+    __global const uint *rids = UINTS(rids_place), *batch_rids = UINTS(batch_rids_place);
+    __global key_t *out_keys = KEYS(out->keys), *out_index = KEYS(out->index);
+    uint piece = get_global_id(0), pieces = get_global_size(0);
+    uint count = array->count, total = count + batch_count;
+    uint start = piece_start(total, piece, pieces), stop = piece_start(total, piece + 1, pieces);
+    uint j = batch_share(keys, count, batch, batch_count, start), i = start - j;
+    uint last_j = batch_share(keys, count, batch, batch_count, stop), last_i = stop - last_j;
+    merge_tuples(keys + i, rids + i, last_i - i, batch + j, batch_rids + j, last_j - j,
+                 out_keys + start, UINTS(out->rids) + start);
+    index_keys(out_keys, out, out_index, start, stop);
+    if (piece == pieces - 1)
+        pad(out_keys, out, out_index, total);
+}
+
+typedef struct {
+    uint i, j;      // first old and first new tuple of a piece
+} split_t;
+
+// Where the old tuples of a piece begin that its neighbour below does not overwrite.
+inline uint zone_end(split_t split)
+{
+    return round_up(split.i + split.j + (split.j > 0 ? FAN : 0), FAN);
+}
+
+// Before `move`: cuts the work into pieces, and saves each piece's zone, the first old tuples,
+// because the piece below writes there. splits[0] holds the number of pieces, the rest where
+// each begins. Also saves `saved_count` rids that lie where `move` or `merge` will write.
+__kernel void save(POOL, ulong array_place, ulong batch_place, uint batch_count,
+                   ulong splits_place, ulong zones_place, ulong zone_rids_place, uint zone_room,
+                   ulong rids_place, ulong saved_place, uint saved_count)
+{
+    const slab_t slabs[] = SLABS_OF_POOL;
+    uint piece = get_global_id(0), most = get_global_size(0);
+    uint first = piece_start(saved_count, piece, most);
+    uint stop = piece_start(saved_count, piece + 1, most);
+    __global const uint *rids = UINTS(rids_place);
+    __global uint *saved = UINTS(saved_place);
+    for (uint i = first; i < stop; i++)
+        saved[i] = rids[i];
+    if (batch_count == 0)
+        return;
+    __global const array_t *array = (__global const array_t *)at(slabs, array_place);
+    __global const key_t *keys = KEYS(array->keys), *batch = KEYS(batch_place);
+    __global split_t *splits = (__global split_t *)at(slabs, splits_place);
+    uint count = array->count;
+    // What lies before the first new tuple stays where it is.
+    uint still = bound(keys, count, batch[0], true) / FAN * FAN;
+    uint moving = count - still + batch_count;
+    // A zone must lie inside its piece: no piece is smaller than the longest shift.
+    uint pieces = min(most, max(1u, moving / (batch_count + 4 * FAN)));
+    if (piece >= pieces)
+        return;
+    uint start = piece_start(moving, piece, pieces);
+    split_t split;
+    split.j = batch_share(keys + still, count - still, batch, batch_count, start);
+    split.i = still + start - split.j;
+    splits[1 + piece] = split;
+    copy_tuples(keys + split.i, UINTS(array->rids) + split.i,
+                KEYS(zones_place) + (ulong)piece * zone_room,
+                UINTS(zone_rids_place) + (ulong)piece * zone_room, zone_end(split) - split.i);
+    if (piece == pieces - 1) {
+        splits[0].i = pieces;
+        splits[1 + pieces].i = count;
+        splits[1 + pieces].j = batch_count;
+    }
+}
+
+// keys[start..stop) to keys[start + shift..), from the end. From a shift of one line on, the last
+// step may move a few tuples too many: they lie below what is final and above what is still to
+// be read, and are overwritten.
+#define MOVE_UP(NAME, TYPE)                                                                   \
+    inline void NAME(__global TYPE *data, uint start, uint stop, uint shift)                  \
+    {                                                                                         \
+        uint i = stop;                                                                        \
+        uint floor = shift >= FAN ? start : start + FAN - 1;                                  \
+        while (i > floor && i >= FAN) {                                                       \
+            i -= FAN;                                                                         \
+            vstore16(vload16(0, data + i), 0, data + i + shift);                              \
+        }                                                                                     \
+        while (i > start) {                                                                   \
+            i--;                                                                              \
+            data[i + shift] = data[i];                                                        \
+        }                                                                                     \
+    }
+MOVE_UP(move_keys, key_t)
+MOVE_UP(move_rids, uint)
+
+// Number of keys of the line that are below `stop` and not above x. What lies from `stop` on may
+// be new already.
+inline uint line_bound_below(__global const key_t *keys, uint line, uint stop, key_t x)
+{
+    const key16_t lane = (key16_t)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    key16_t hits = (vload16(0, keys + line) <= (key16_t)(x)) & (lane < (key16_t)(stop - line));
+    key8_t by_8 = hits.lo + hits.hi;
+    key4_t by_4 = by_8.lo + by_8.hi;
+    key2_t by_2 = by_4.lo + by_4.hi;
+    return (uint)-(by_2.x + by_2.y);
+}
+
+// Rebounding search downwards: entries of index[least..most) that are not above x.
+inline uint rebound_down(__global const key_t *index, uint least, uint most, key_t x)
+{
+    uint step = 1;
+    while (most >= least + step && index[most - step] > x) {
+        most -= step;
+        step *= 2;
+    }
+    uint first = most >= least + step ? most - step + 1 : least;
+    return first + bound(index + first, most - first, x, true);
+}
+
+// The mergers, in place. Requires what `save` left. One item to one piece.
+__kernel void move(POOL, ulong array_place, ulong batch_place, ulong batch_rids_place,
+                   ulong splits_place, ulong zones_place, ulong zone_rids_place, uint zone_room)
+{
+    const slab_t slabs[] = SLABS_OF_POOL;
+    __global const split_t *splits = (__global const split_t *)at(slabs, splits_place);
+    uint piece = get_global_id(0), pieces = splits[0].i;
+    if (piece >= pieces)
+        return;
+    __global const array_t *array = (__global const array_t *)at(slabs, array_place);
+    __global key_t *keys = KEYS(array->keys), *index = KEYS(array->index);
+    __global uint *rids = UINTS(array->rids);
+    __global const key_t *batch = KEYS(batch_place);
+    __global const uint *batch_rids = UINTS(batch_rids_place);
+    split_t first = splits[1 + piece], last = splits[2 + piece];
+    uint zone = zone_end(first), stop = last.i, j = last.j;
+    uint entry = (stop + FAN - 1) / FAN;
+    uint line[BLOCK], place[BLOCK];
+    if (piece == pieces - 1)
+        pad(keys, array, index, stop + j);
+    for (bool above_zone = true; above_zone && j > first.j;) {
+        uint n = min(BLOCK, j - first.j), written = stop + j, below = stop;
+        for (uint k = 0; k < n; k++) {
+            entry = rebound_down(index, zone / FAN, entry, batch[j - 1 - k]);
+            line[k] = max(entry, zone / FAN + 1) * FAN - FAN;
+            PREFETCH(keys + line[k]);
+        }
+        for (uint k = 0; k < n; k++) {
+            below = min(below, line[k] + line_bound_below(keys, line[k], below, batch[j - 1 - k]));
+            place[k] = below;
+        }
+        for (uint k = 0; k < n; k++) {
+            above_zone = place[k] > zone;
+            if (!above_zone)
+                break;
+            move_keys(keys, place[k], stop, j);
+            move_rids(rids, place[k], stop, j);
+            stop = place[k];
+            j--;
+            keys[stop + j] = batch[j];
+            rids[stop + j] = batch_rids[j];
+        }
+        index_keys(keys, array, index, stop + j, written);
+    }
+    if (j > 0) {
+        move_keys(keys, zone, stop, j);
+        move_rids(rids, zone, stop, j);
+    }
+    merge_tuples(KEYS(zones_place) + (ulong)piece * zone_room,
+                 UINTS(zone_rids_place) + (ulong)piece * zone_room, zone - first.i,
+                 batch + first.j, batch_rids + first.j, j - first.j,
+                 keys + first.i + first.j, rids + first.i + first.j);
+    index_keys(keys, array, index, first.i + first.j, stop + j);
+}
+
+// Paper mode: the index array, one entry to `stride` keys.
+__kernel void sample(POOL, ulong array_place)
+{
+    const slab_t slabs[] = SLABS_OF_POOL;
+    __global const array_t *array = (__global const array_t *)at(slabs, array_place);
+    __global const key_t *keys = KEYS(array->keys);
+    __global key_t *index = KEYS(array->index);
+    uint entries = (array->count + array->stride - 1) / array->stride;
+    uint stop = piece_start(entries, get_global_id(0) + 1, get_global_size(0));
+    for (uint i = piece_start(entries, get_global_id(0), get_global_size(0)); i < stop; i++)
+        index[i] = keys[i * array->stride];
+}
+
+// Paper mode: the insertion buffer in order of keys, equal ones in order of arrival. A tuple's
+// place is the number of tuples that come before it.
+__kernel void sort(POOL, ulong keys_place, ulong rids_place, uint count, ulong out_place,
+                   ulong out_rids_place)
+{
+    const slab_t slabs[] = SLABS_OF_POOL;
+    __global const key_t *keys = KEYS(keys_place);
+    uint stop = piece_start(count, get_global_id(0) + 1, get_global_size(0));
+    for (uint i = piece_start(count, get_global_id(0), get_global_size(0)); i < stop; i++) {
+        key_t key = keys[i];
+        uint place = 0;
+        for (uint k = 0; k < i; k++)
+            place += keys[k] <= key;
+        for (uint k = i + 1; k < count; k++)
+            place += keys[k] < key;
+        KEYS(out_place)[place] = key;
+        UINTS(out_rids_place)[place] = UINTS(rids_place)[i];
+    }
+}

@@ -1,0 +1,157 @@
+// Probing engine: boundary generator, partitioners and probers, over all listed subwindows in one
+// launch. A work item takes a chunk of the sorted batch; a subwindow is two entries of `arrays`,
+// its main array and its insertion tier.
+// Requires: keys ascend, or `wanted` has explicit intervals.
+// Ensures:  empty intervals give runs with start == end.
+
+enum { UNBOUNDED = 0, PLUS = 1, MINUS = 2, NEVER = 3 };     // hw.spec.predicates.Bound
+
+// key moved by a register's offset. A bound beyond the type's end saturates if that bounds
+// nothing, and sets *never if nothing lies there.
+inline key_t moved(key_t key, ulong offset, uchar way, bool upper, bool *never)
+{
+    bool up = way == PLUS;
+    ukey_t room = up ? (ukey_t)KEY_MAX - (ukey_t)key : (ukey_t)key - (ukey_t)KEY_MIN;
+    bool beyond = offset > (ulong)room;
+    *never |= way == NEVER || (way != UNBOUNDED && beyond && up != upper);
+    key_t there = (key_t)(up ? (ukey_t)key + (ukey_t)offset : (ukey_t)key - (ukey_t)offset);
+    return way == UNBOUNDED || beyond ? (upper ? KEY_MAX : KEY_MIN) : there;
+}
+
+// Boundary generator (PanJoin IV): n closed intervals of one band; an empty one has lo > hi.
+inline void generate_bounds(__global const key_t *keys, __global const interval_t *wanted,
+                            __global const register_t *band, uint bands, uint n, key_t *lo,
+                            key_t *hi)
+{
+    for (uint j = 0; j < n; j++) {
+        if (wanted) {
+            lo[j] = wanted[j * bands].lo;
+            hi[j] = wanted[j * bands].hi;
+        } else {
+            bool never = false;
+            lo[j] = moved(keys[j], band->lo, band->lo_bound, false, &never);
+            hi[j] = moved(keys[j], band->hi, band->hi_bound, true, &never);
+            lo[j] = never ? KEY_MAX : lo[j];
+            hi[j] = never ? KEY_MIN : hi[j];
+        }
+    }
+}
+
+typedef struct {
+    uint lo, hi;
+} cursors_t;
+
+// Runs of one block in one array, as positions in that array.
+inline void probe_block(const slab_t *slabs, __global const array_t *array, bool sparse,
+                        const key_t *lo, const key_t *hi, uint n, cursors_t *cursors, uint *start,
+                        uint *stop)
+{
+    if (array->stride > 0) {
+        find_bounds_singly(slabs, array, lo, n, false, start);
+        find_bounds_singly(slabs, array, hi, n, true, stop);
+    } else {
+        find_bounds(slabs, array, sparse, lo, n, false, &cursors->lo, start);
+        find_bounds(slabs, array, sparse, hi, n, true, &cursors->hi, stop);
+    }
+    for (uint j = 0; j < n; j++)
+        stop[j] = max(start[j], lo[j] > hi[j] ? 0u : stop[j]);
+}
+
+// The two positions at which an unsorted insertion buffer would be cut are not known: its tuples
+// are looked at one by one, as in the paper.
+inline uint count_in_buffer(const slab_t *slabs, __global const array_t *array, key_t lo, key_t hi)
+{
+    __global const key_t *keys = KEYS(array->keys);
+    uint hits = 0;
+    for (uint i = 0; i < array->count; i++)
+        hits += keys[i] >= lo & keys[i] <= hi;
+    return hits;
+}
+
+#define PROBES                                                                              \
+    ulong arrays_place, uint subwindows, ulong keys_place, ulong wanted_place, uint explicit, \
+        ulong registers_place, uint bands, uint probes
+#define OPEN_PROBES                                                                        \
+    const slab_t slabs[] = SLABS_OF_POOL;                                                  \
+    __global const array_t *arrays = (__global const array_t *)at(slabs, arrays_place);    \
+    __global const key_t *keys = KEYS(keys_place);                                         \
+    __global const register_t *registers =                                                 \
+        (__global const register_t *)at(slabs, registers_place);                           \
+    __global const interval_t *wanted =                                                    \
+        explicit ? (__global const interval_t *)at(slabs, wanted_place) : 0;               \
+    uint first = piece_start(probes, get_global_id(0), get_global_size(0));                \
+    uint last = piece_start(probes, get_global_id(0) + 1, get_global_size(0));             \
+    key_t lo[BLOCK], hi[BLOCK];                                                            \
+    uint start[BLOCK], stop[BLOCK]
+
+// records[(subwindow * probes + probe) * bands * tiers + band * tiers + tier].
+// Work items: (chunks of the batch, subwindows).
+__kernel void probe(POOL, PROBES, uint tiers, uint label, ulong records_place)
+{
+    OPEN_PROBES;
+    uint subwindow = get_global_id(1), runs = bands * tiers;
+    __global record_t *records = (__global record_t *)at(slabs, records_place);
+    records += (ulong)subwindow * probes * runs;
+    for (uint run = 0; run < runs; run++) {
+        uint band = run / tiers;
+        __global const array_t *array = arrays + 2 * subwindow + run % tiers;
+        uint base = array->base;
+        bool sparse = array->count / SPARSE > probes;
+        cursors_t cursors = {0, 0};
+        for (uint i = first; i < last; i += BLOCK) {
+            uint n = min(BLOCK, last - i);
+            __global record_t *into = records + (ulong)i * runs + run;
+            if (array->count == 0) {
+                for (uint j = 0; j < n; j++) {
+                    into[j * runs].start = base;
+                    into[j * runs].end = base | label;
+                }
+                continue;
+            }
+            generate_bounds(keys + i, wanted ? wanted + (ulong)i * bands + band : 0,
+                            registers + band, bands, n, lo, hi);
+            probe_block(slabs, array, sparse, lo, hi, n, &cursors, start, stop);
+            for (uint j = 0; j < n; j++) {
+                into[j * runs].start = base + start[j];
+                into[j * runs].end = (base + stop[j]) | label;
+            }
+        }
+    }
+}
+
+// counts[probe]: its matches in all subwindows together. Records never exist.
+__kernel void count(POOL, PROBES, uint negated, ulong counts_place)
+{
+    OPEN_PROBES;
+    __global long *counts = (__global long *)at(slabs, counts_place);
+    long all = 0;
+    for (uint a = 0; a < 2 * subwindows; a++)
+        all += arrays[a].count;
+    for (uint i = first; i < last; i++)
+        counts[i] = negated ? all : 0;
+    for (uint a = 0; a < 2 * subwindows; a++) {
+        __global const array_t *array = arrays + a;
+        bool in_order = array->depth > 0 || array->stride > 0;
+        bool sparse = array->count / SPARSE > probes;
+        for (uint band = 0; band < bands && array->count > 0; band++) {
+            cursors_t cursors = {0, 0};
+            for (uint i = first; i < last; i += BLOCK) {
+                uint n = min(BLOCK, last - i);
+                generate_bounds(keys + i, wanted ? wanted + (ulong)i * bands + band : 0,
+                                registers + band, bands, n, lo, hi);
+                if (in_order) {
+                    probe_block(slabs, array, sparse, lo, hi, n, &cursors, start, stop);
+                } else {
+                    for (uint j = 0; j < n; j++) {
+                        start[j] = 0;
+                        stop[j] = count_in_buffer(slabs, array, lo[j], hi[j]);
+                    }
+                }
+                for (uint j = 0; j < n; j++) {
+                    long matches = stop[j] - start[j];
+                    counts[i + j] += negated ? -matches : matches;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+"""An engine's memory on a device: a few large buffers, and places in them."""
+
+import mmap
+from bisect import insort
+from typing import Any
+
+import numpy as np
+
+from hw.opencl.devices import Device, DeviceError
+from hw.opencl.program import SLABS, shares_memory
+
+__all__ = ["HostArray", "Pool"]
+
+_UNIT = 256  # bytes; a multiple of every vector and cache line
+_FIRST_SLAB = 1 << 26
+
+
+class Pool:
+    """Memory that grows by buffers of doubling size, up to eight; kernels take them all.
+
+    A place is one number: the buffer in its top byte, a byte offset below. On a device that shares
+    memory with the host, buffers lie in host memory that is only filled as it is used, and `view`
+    looks at it without a copy.
+    """
+
+    def __init__(self, device: Device, context: Any, queue: Any, shared: bool | None = None) -> None:
+        self.device = device
+        self.shared = shares_memory(device, context, queue) if shared is None else shared
+        self.queue = queue
+        self._context = context
+        self._hosts: list[np.ndarray] = []
+        self._free: list[list[tuple[int, int]]] = []  # of each slab: (offset, size), ascending
+        self.slabs: list[Any] = []
+        self._sizes: list[int] = []
+        self._add_slab(_FIRST_SLAB)
+
+    @property
+    def arguments(self) -> list[Any]:
+        """The buffers as a kernel's first arguments; what is not there yet is never read."""
+        return self.slabs + self.slabs[:1] * (SLABS - len(self.slabs))
+
+    def allocate(self, size: int) -> int:
+        """The place of `size` bytes, not cleared; DeviceError where the device has no room."""
+        size = -(-size // _UNIT) * _UNIT
+        for slab, holes in enumerate(self._free):
+            for number, (offset, room) in enumerate(holes):
+                if room >= size:
+                    holes[number : number + 1] = (
+                        [(offset + size, room - size)] if room > size else []
+                    )
+                    return slab << 56 | offset
+        self._add_slab(size)
+        return self.allocate(size)
+
+    def free(self, place: int, size: int) -> None:
+        """Take back what `allocate(size)` gave."""
+        size = -(-size // _UNIT) * _UNIT
+        slab, offset = place >> 56, place & ((1 << 56) - 1)
+        holes = self._free[slab]
+        insort(holes, (offset, size))
+        joined: list[tuple[int, int]] = []
+        for start, room in holes:
+            if joined and sum(joined[-1]) == start:
+                joined[-1] = (joined[-1][0], joined[-1][1] + room)
+            else:
+                joined.append((start, room))
+        self._free[slab] = joined
+
+    def view(self, place: int, dtype: Any, count: int) -> np.ndarray:
+        """What lies at a place: the memory itself where it is shared, else a copy of it."""
+        slab, offset = place >> 56, place & ((1 << 56) - 1)
+        dtype = np.dtype(dtype)
+        if self.shared:
+            return self._hosts[slab][offset : offset + count * dtype.itemsize].view(dtype)
+        import pyopencl as cl
+
+        copy = np.empty(count, dtype)
+        if count:
+            cl.enqueue_copy(self.queue, copy, self.slabs[slab], src_offset=offset)
+        return copy
+
+    def write(self, place: int, data: np.ndarray) -> None:
+        """Copy an array to a place of memory that is not shared."""
+        import pyopencl as cl
+
+        slab, offset = place >> 56, place & ((1 << 56) - 1)
+        if data.nbytes:
+            cl.enqueue_copy(self.queue, self.slabs[slab], data, dst_offset=offset)
+
+    def close(self) -> None:
+        """Release the buffers."""
+        for slab in self.slabs:
+            slab.release()
+        self.slabs, self._hosts, self._free = [], [], []
+
+    def _add_slab(self, size: int) -> None:
+        import pyopencl as cl
+
+        most = self.device.handle.max_mem_alloc_size // _UNIT * _UNIT
+        wanted = max(size, min(most, self._sizes[-1] * 2 if self._sizes else _FIRST_SLAB))
+        flags = cl.mem_flags
+        try:
+            if wanted > most or len(self.slabs) == SLABS:
+                raise cl.MemoryError("clCreateBuffer", cl.status_code.INVALID_BUFFER_SIZE)
+            if self.shared:
+                host = _pages(wanted)
+                buffer = cl.Buffer(
+                    self._context, flags.READ_WRITE | flags.USE_HOST_PTR, hostbuf=host
+                )
+            else:
+                host = np.empty(0, np.uint8)
+                buffer = cl.Buffer(self._context, flags.READ_WRITE, wanted)
+        except (cl.Error, MemoryError, OSError) as error:
+            held = sum(self._sizes) >> 20
+            raise DeviceError(
+                f"the OpenCL device {self.device} has no room for {size >> 20} MiB beside the "
+                f"{held} MiB in use: use a smaller window, smaller subwindows or more workers"
+            ) from error
+        self.slabs.append(buffer)
+        self._hosts.append(host)
+        self._sizes.append(wanted)
+        self._free.append([(0, wanted)])
+
+
+class HostArray:
+    """An array that host and device both see; it only ever grows.
+
+    Write to `host` and `upload`, or let a kernel write and `download`: both do nothing where the
+    memory is shared.
+    """
+
+    def __init__(self, pool: Pool, dtype: Any) -> None:
+        self._pool = pool
+        self._dtype = np.dtype(dtype)
+        self._room = 0
+        self.place = 0
+        self.host = np.empty(0, self._dtype)
+
+    def reserve(self, count: int) -> "HostArray":
+        """Make room for `count` entries; what was there is lost if it has to grow."""
+        if count > self._room:
+            if self._room:
+                self._pool.free(self.place, self._room * self._dtype.itemsize)
+            self._room = max(1024, 1 << (count - 1).bit_length())
+            self.place = self._pool.allocate(self._room * self._dtype.itemsize)
+            self.host = (
+                self._pool.view(self.place, self._dtype, self._room)
+                if self._pool.shared
+                else np.empty(self._room, self._dtype)
+            )
+        return self
+
+    def upload(self, count: int) -> None:
+        if not self._pool.shared:
+            self._pool.write(self.place, self.host[:count])
+
+    def download(self, count: int) -> np.ndarray:
+        """The first `count` entries, valid until a kernel writes them again."""
+        if not self._pool.shared and count:
+            self.host[:count] = self._pool.view(self.place, self._dtype, count)
+        return self.host[:count]
+
+
+def _pages(size: int) -> np.ndarray:
+    """Fresh zeroed pages, in large ones where the system has them: searches jump far."""
+    pages = mmap.mmap(-1, size)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, np.uint8)

@@ -1,0 +1,181 @@
+"""Programs for OpenCL devices: C types from hw.spec, building, and what is odd about a device."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from mmap import mmap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hw.opencl import binaries
+from hw.opencl.devices import Device, DeviceError, open_device
+from hw.spec.predicates import REGISTER
+from hw.spec.tuples import NOT, RECORD, interval_dtype, key_limits
+
+__all__ = [
+    "ARRAY", "FAN", "LEVELS", "SLABS", "Program", "build", "c_structs", "digest_of",
+    "open_program", "prelude", "read_kernels", "shares_memory",
+]
+
+#: Keys under one entry of an index array: one line of the cache at 32 bits.
+FAN = 16
+#: Most levels of sampled keys above a sorted array of 2**31 keys.
+LEVELS = 6
+#: Most buffers that an engine's memory is made of.
+SLABS = 8
+
+#: A sorted array of keys in an engine's memory. `keys`, `rids` and `index` are places in the
+#: pool. `base` is the position of the first key among its subwindow's tuples. Level n of the
+#: index begins `level[n]` keys behind `index` and holds every FAN**(n+1)-th key; `depth` of them
+#: are kept. In paper mode `stride` is the keys between two entries of the one index, and 0 means
+#: that the array is an insertion buffer in order of arrival.
+ARRAY = np.dtype([
+    ("keys", "<u8"), ("rids", "<u8"), ("index", "<u8"), ("count", "<u4"), ("base", "<u4"),
+    ("depth", "<u4"), ("stride", "<u4"), ("level", "<u4", (LEVELS,)),
+])
+
+_OPTIONS = ("-Werror", "-cl-std=CL1.2")
+_FOLDER = Path(__file__).parent / "kernels"
+_FILES = ("memory.cl", "search.cl", "probe.cl", "insert.cl", "collect.cl", "aggregate.cl")
+
+
+class Program:
+    """A built program and the context that it lives in, shared by all engines on a device."""
+
+    def __init__(self, device: Device, context: Any, handle: Any) -> None:
+        self.device = device
+        self.context = context
+        self._handle = handle
+
+    def kernel(self, name: str, scalars: Sequence[type | None]) -> Any:
+        """A kernel object of one's own: its arguments are not shared with other engines.
+
+        `scalars` has the numpy type of each argument, None for a buffer.
+        """
+        import pyopencl as cl
+
+        kernel = cl.Kernel(self._handle, name)
+        kernel.set_scalar_arg_dtypes(list(scalars))
+        return kernel
+
+
+@cache
+def open_program(device: Device, key_bits: int) -> Program:
+    """The throughput engine for keys of that width, built once for each device."""
+    context = open_device(device)
+    structs = {
+        "record_t": RECORD, "register_t": REGISTER, "interval_t": interval_dtype(key_bits),
+        "array_t": ARRAY,
+    }
+    text = prelude(device, key_bits) + c_structs(device, structs, context) + read_kernels()
+    return Program(device, context, build(device, context, text))
+
+
+def read_kernels(names: Sequence[str] = _FILES, folder: Path = _FOLDER) -> str:
+    """The kernels' text; a compiler's message names the file and its line."""
+    return "".join(f'#line 1 "{name}"\n{(folder / name).read_text()}' for name in names)
+
+
+def build(device: Device, context: Any, text: str, options: Sequence[str] = ()) -> Any:
+    """The built cl.Program: from bitstreams/ where one was made of the same text, options, device
+    and driver, else from source. Warnings are errors."""
+    import pyopencl as cl
+
+    options = (*_OPTIONS, *options)
+    try:
+        binary = binaries.load(digest_of(device, text, options))
+        if binary is not None:
+            return cl.Program(context, [device.handle], [binary]).build(list(options))
+        return cl.Program(context, text).build(list(options))
+    except cl.RuntimeError as error:
+        lines = [line for line in str(error).splitlines() if "error" in line.lower()]
+        raise DeviceError(
+            f"the OpenCL device {device} does not build the engine ({' '.join(lines[:2])}): "
+            "choose another with --device"
+        ) from error
+
+
+def digest_of(device: Device, text: str, options: Sequence[str]) -> str:
+    """Names a device binary: its text, options, device and driver, and nothing else."""
+    words = [text, *options, *device.identity.values()]
+    return sha256("\0".join(words).encode()).hexdigest()
+
+
+def prelude(device: Device, key_bits: int) -> str:
+    """Types and constants of hw.spec that are no structs, and the device's own words."""
+    smallest, largest = key_limits(key_bits)
+    name, suffix = {32: ("int", ""), 64: ("long", "L")}[key_bits]
+    lines = [f"typedef {name}{lanes} key{lanes}_t;" for lanes in (2, 4, 8, 16)]
+    lines += [
+        f"typedef {name} key_t;",
+        f"typedef u{name} ukey_t;",
+        f"#define KEY_MAX ((key_t){largest}{suffix})",
+        f"#define KEY_MIN ((key_t)(-{largest}{suffix} - 1))",
+        f"#define NOT {int(NOT)}u",
+        f"#define FAN {FAN}u",
+        f"#define LEVELS {LEVELS}u",
+        f"#define PREFETCH(place) {_prefetch(device)}",
+    ]
+    if "portable" in device.platform.lower():
+        # PoCL warns of the calling convention of 512-bit vectors, but inlines every call.
+        lines.append('#pragma clang diagnostic ignored "-Wpsabi"')
+    assert smallest == -largest - 1
+    return "\n".join(lines) + "\n"
+
+
+def c_structs(device: Device, dtypes: Mapping[str, np.dtype], context: Any = None) -> str:
+    """C declarations of the records; DeviceError where the device lays one out otherwise."""
+    from pyopencl.tools import match_dtype_to_c_struct
+
+    text = ""
+    for name, dtype in dtypes.items():
+        declared = _without_void(dtype)
+        found, declaration = match_dtype_to_c_struct(device.handle, name, declared, context)
+        if found != declared:
+            raise DeviceError(
+                f"the OpenCL device {device} lays out {name} in {found.itemsize} bytes where "
+                f"{dtype.itemsize} are meant: choose another with --device"
+            )
+        text += declaration
+    return text
+
+
+def shares_memory(device: Device, context: Any, queue: Any) -> bool:
+    """Whether what the device writes to a buffer in host memory is there without a copy.
+
+    Tried, not asked: a device that keeps a shadow of such buffers may still call its memory
+    unified.
+    """
+    import pyopencl as cl
+
+    if device.kind != "cpu":
+        return False
+    host = np.frombuffer(mmap(-1, 4096), np.uint32)
+    flags = cl.mem_flags
+    buffer = cl.Buffer(context, flags.READ_WRITE | flags.USE_HOST_PTR, hostbuf=host)
+    cl.enqueue_fill_buffer(queue, buffer, np.uint32(7), 0, host.nbytes)
+    queue.finish()
+    return bool((host == 7).all())
+
+
+def _without_void(dtype: np.dtype) -> np.dtype:
+    """The same layout with unused bytes as an array of them: C has no void members."""
+    assert dtype.names is not None
+    fields = []
+    for name in dtype.names:
+        member = dtype[name]
+        fields.append((name, "u1", (member.itemsize,)) if member.kind == "V" and
+                      member.subdtype is None else (name, member))
+    return np.dtype(fields)
+
+
+def _prefetch(device: Device) -> str:
+    """PoCL's prefetch() does nothing; the compiler's own word reaches the cache.
+
+    It takes a pointer without an address space, and on a CPU all are one.
+    """
+    if device.kind == "cpu":
+        return "__builtin_prefetch((__private const void *)(size_t)(place))"
+    return "prefetch(place, 1)"
