@@ -1,0 +1,1 @@
+"""What each command of `watersmeet` does, one to a file."""
