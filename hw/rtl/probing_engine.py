@@ -1,0 +1,277 @@
+"""The probing engine (PanJoin IV): boundary generators, partitioners and probers side by side."""
+
+from amaranth.hdl import *
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.rtl.boundary_generator import BoundaryGenerator, register_layout
+from hw.rtl.layouts import key_shape, record_layout, row_count, token, wide_token, word_layout
+from hw.rtl.memory import ReadPort
+from hw.rtl.partitioner import PipelinedPartitioner
+from hw.rtl.plumbing import Buffer, Queue
+from hw.rtl.prober import Prober
+from hw.spec import JoinParams
+
+__all__ = ["ProbingEngine", "Unpacker", "Packer", "Dealer", "Collector"]
+
+
+class ProbingEngine(wiring.Component):
+    """Frames of probe keys become frames of records, in the order of the batch.
+
+    probes       words of keys; explicit intervals as lo, hi, lo, hi ...
+    records      words of records: `band_count` for each key, or one for each explicit interval
+    words        two read ports for each prober (see Prober)
+    entries      writes the index arrays
+    bands, band_count, explicit              see BoundaryGenerator
+    array, rows                              see Partitioner
+    base, dense, negated                     see Prober
+    chunk_words  words of keys that one prober takes in its turn, 1 to `CHUNK`; even for explicit
+                 intervals. Many let bounds share the scan of a partition, few share a short
+                 batch among all probers
+
+    All but the streams may change only between frames. With 8 probers and 4 lanes more than 2
+    probes a cycle of a sorted batch of an eighth of the main array (dense), more than 1 of a
+    1024th of it (sparse), where memory delivers a word a cycle at every port.
+    """
+
+    #: Most words of keys in a prober's turn.
+    CHUNK = 16
+
+    def __init__(self, params: JoinParams, address_bits, *, arrays=1,
+                 partitioner=PipelinedPartitioner):
+        self.params = params
+        lanes = params.lanes
+        self.partitioners = [partitioner(params, arrays) for _ in range(params.probers)]
+        self.probers = [Prober(params, address_bits) for _ in range(params.probers)]
+        index = self.partitioners[0].signature.members
+        super().__init__(
+            {
+                "bands": In(data.ArrayLayout(register_layout(), params.bands)),
+                "band_count": In(range(params.bands + 1)),
+                "explicit": In(1),
+                "negated": In(1),
+                "dense": In(1),
+                "chunk_words": In(range(self.CHUNK + 1)),
+                "base": In(address_bits),
+                "rows": In(row_count(params)),
+                "array": index["array"],
+                "entries": index["entries"],
+                "probes": In(stream.Signature(wide_token(key_shape(params), lanes))),
+                "records": Out(stream.Signature(wide_token(record_layout(), lanes))),
+                "words": Out(ReadPort(word_layout(params), address_bits)).array(
+                    2 * params.probers
+                ),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        count = self.params.probers
+        keys = self.probes.payload.shape()
+        records = self.records.payload.shape()
+        m.submodules.dealer = dealer = Dealer(keys, count, self.CHUNK)
+        m.submodules.collector = collector = Collector(
+            records, count, self.CHUNK * self.params.bands
+        )
+        turn_words = Signal.like(collector.turn_words)
+        m.d.sync += turn_words.eq(
+            Mux(self.explicit, self.chunk_words >> 1, self.chunk_words * self.band_count)
+        )
+        m.d.comb += dealer.turn_words.eq(self.chunk_words)
+        m.d.comb += collector.turn_words.eq(turn_words)
+        wiring.connect(m, wiring.flipped(self.probes), dealer.i)
+        wiring.connect(m, collector.o, wiring.flipped(self.records))
+        for n in range(count):
+            self._lane(m, n, dealer.o[n], collector.i[n])
+        return m
+
+    def _lane(self, m, n, keys, records):
+        """Boundary generator, partitioner and prober number `n`."""
+        lanes = self.params.lanes
+        m.submodules[f"keys_{n}"] = waiting = Queue(keys.payload.shape(), self.CHUNK)
+        m.submodules[f"unpacker_{n}"] = unpacker = Unpacker(key_shape(self.params), lanes)
+        m.submodules[f"generator_{n}"] = generator = BoundaryGenerator(self.params)
+        m.submodules[f"partitioner_{n}"] = partitioner = self.partitioners[n]
+        m.submodules[f"prober_{n}"] = prober = self.probers[n]
+        m.submodules[f"packer_{n}"] = packer = Packer(record_layout(), lanes)
+        m.submodules[f"records_{n}"] = answers = Queue(records.payload.shape(), self.CHUNK)
+        wiring.connect(m, keys, waiting.i)
+        wiring.connect(m, waiting.o, unpacker.i)
+        wiring.connect(m, unpacker.o, generator.probes)
+        wiring.connect(m, generator.bounds, partitioner.bounds)
+        wiring.connect(m, partitioner.targets, prober.targets)
+        wiring.connect(m, prober.records, packer.i)
+        wiring.connect(m, packer.o, answers.i)
+        wiring.connect(m, answers.o, records)
+        for side in range(2):
+            wiring.connect(m, prober.words[side], wiring.flipped(self.words[2 * n + side]))
+        m.d.comb += partitioner.entries.payload.eq(self.entries.payload)
+        m.d.comb += partitioner.entries.valid.eq(self.entries.valid)
+        for part, names in (
+            (generator, ("bands", "band_count", "explicit")),
+            (partitioner, ("array", "rows")),
+            (prober, ("base", "rows", "dense", "negated")),
+        ):
+            for name in names:
+                m.d.comb += getattr(part, name).eq(getattr(self, name))
+
+
+class Unpacker(wiring.Component):
+    """Words of ``i`` become single tokens of ``o``: latency 0, one a cycle without gaps."""
+
+    def __init__(self, shape, lanes):
+        super().__init__(
+            {
+                "i": In(stream.Signature(wide_token(shape, lanes))),
+                "o": Out(stream.Signature(token(shape))),
+            }
+        )
+        self.lane = Signal(range(lanes))
+
+    def elaborate(self, platform):
+        m = Module()
+        word = self.i.payload
+        last = Signal()
+        m.d.comb += last.eq(word.end | (self.lane + 1 == word.count))
+        m.d.comb += self.o.valid.eq(self.i.valid)
+        m.d.comb += self.o.payload.data.eq(word.data[self.lane])
+        m.d.comb += self.o.payload.end.eq(word.end)
+        m.d.comb += self.i.ready.eq(self.o.ready & last)
+        with m.If(self.i.valid & self.o.ready):
+            m.d.sync += self.lane.eq(Mux(last, 0, self.lane + 1))
+        return m
+
+
+class Packer(wiring.Component):
+    """Single tokens of ``i`` become words of ``o``: one a cycle, one more for a last short word."""
+
+    def __init__(self, shape, lanes):
+        super().__init__(
+            {
+                "i": In(stream.Signature(token(shape))),
+                "o": Out(stream.Signature(wide_token(shape, lanes))),
+            }
+        )
+        self.lanes = lanes
+        self.out = Buffer(wide_token(shape, lanes))
+        self.held = Signal(range(lanes))
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.out = out = self.out
+        wiring.connect(m, out.o, wiring.flipped(self.o))
+        word = Signal(out.i.payload.data.shape())
+        full = self.held == self.lanes - 1
+        for lane in range(self.lanes):
+            new = Value.cast(self.i.payload.data)
+            m.d.comb += Value.cast(out.i.payload.data[lane]).eq(
+                Mux(self.held == lane, new, Value.cast(word[lane]))
+            )
+            with m.If(self.i.valid & ~self.i.payload.end & (self.held == lane)):
+                m.d.sync += word[lane].eq(self.i.payload.data)
+        with m.If(self.i.payload.end):
+            m.d.comb += out.i.valid.eq(self.i.valid)
+            m.d.comb += out.i.payload.count.eq(self.held)
+            m.d.comb += out.i.payload.end.eq(self.held == 0)
+            m.d.comb += self.i.ready.eq(out.i.ready & (self.held == 0))
+            with m.If(self.i.valid & out.i.ready):
+                m.d.sync += self.held.eq(0)
+        with m.Else():
+            m.d.comb += out.i.valid.eq(self.i.valid & full)
+            m.d.comb += out.i.payload.count.eq(self.lanes)
+            m.d.comb += self.i.ready.eq(out.i.ready | ~full)
+            with m.If(self.i.valid & self.i.ready):
+                m.d.sync += self.held.eq(Mux(full, 0, self.held + 1))
+        return m
+
+
+class Dealer(wiring.Component):
+    """Deals the words of ``i`` to the outputs ``o`` in turn, ``turn_words`` at a time.
+
+    The end of a frame goes to every output, and the next frame begins at the first one.
+    Latency 0, one word a cycle.
+    """
+
+    def __init__(self, shape, count, most):
+        self.count = count
+        super().__init__(
+            {
+                "turn_words": In(range(most + 1)),
+                "i": In(stream.Signature(shape)),
+                "o": Out(stream.Signature(shape)).array(count),
+            }
+        )
+        self.turn = Signal(range(count))
+        self.dealt = Signal(range(most + 1))
+        self.served = Signal(count)  # outputs that already have the end
+
+    def elaborate(self, platform):
+        m = Module()
+        end = self.i.payload.end
+        served = Signal(self.count)
+        ready = Signal(self.count)
+        for n, o in enumerate(self.o):
+            m.d.comb += o.payload.eq(self.i.payload)
+            m.d.comb += o.valid.eq(self.i.valid & Mux(end, ~self.served[n], self.turn == n))
+            m.d.comb += served[n].eq(self.served[n] | (o.valid & o.ready))
+            m.d.comb += ready[n].eq(o.ready)
+        m.d.comb += self.i.ready.eq(Mux(end, served.all(), ready.bit_select(self.turn, 1)))
+        with m.If(self.i.valid & end):
+            m.d.sync += self.served.eq(Mux(served.all(), 0, served))
+            m.d.sync += self.turn.eq(0)
+            m.d.sync += self.dealt.eq(0)
+        with m.Elif(self.i.valid & self.i.ready):
+            m.d.sync += self.dealt.eq(self.dealt + 1)
+            with m.If(self.dealt + 1 == self.turn_words):
+                m.d.sync += self.dealt.eq(0)
+                m.d.sync += self.turn.eq(Mux(self.turn == self.count - 1, 0, self.turn + 1))
+        return m
+
+
+class Collector(wiring.Component):
+    """The inverse of a Dealer: ``turn_words`` words of each input ``i`` in turn make ``o``.
+
+    An input that ends in its turn ends the frame; the ends of all inputs leave as one. Latency 1
+    cycle, one word a cycle.
+    """
+
+    def __init__(self, shape, count, most):
+        self.count = count
+        super().__init__(
+            {
+                "turn_words": In(range(most + 1)),
+                "i": In(stream.Signature(shape)).array(count),
+                "o": Out(stream.Signature(shape)),
+            }
+        )
+        self.turn = Signal(range(count))
+        self.taken = Signal(range(most + 1))
+        self.out = Buffer(shape)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.out = out = self.out
+        wiring.connect(m, out.o, wiring.flipped(self.o))
+        ended = Signal(self.count)
+        valid = Signal()
+        word = Signal(Shape.cast(self.o.payload.shape()).width)
+        for n, i in enumerate(self.i):
+            m.d.comb += ended[n].eq(i.valid & i.payload.end)
+            with m.If(self.turn == n):
+                m.d.comb += valid.eq(i.valid)
+                m.d.comb += word.eq(Value.cast(i.payload))
+                m.d.comb += i.ready.eq(out.i.ready & ~i.payload.end)
+            with m.If(ended.all()):
+                m.d.comb += i.ready.eq(out.i.ready)
+        m.d.comb += Value.cast(out.i.payload).eq(word)
+        at_end = ended.bit_select(self.turn, 1)
+        m.d.comb += out.i.valid.eq(Mux(at_end, ended.all(), valid))
+        with m.If(out.i.valid & out.i.ready):
+            m.d.sync += self.taken.eq(self.taken + 1)
+            with m.If(at_end):
+                m.d.sync += self.turn.eq(0)
+                m.d.sync += self.taken.eq(0)
+            with m.Elif(self.taken + 1 == self.turn_words):
+                m.d.sync += self.taken.eq(0)
+                m.d.sync += self.turn.eq(Mux(self.turn == self.count - 1, 0, self.turn + 1))
+        return m

@@ -1,0 +1,67 @@
+"""Probing components with memory around them, as benches simulate them."""
+
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+
+from hw.rtl.layouts import main_words, word_layout
+from hw.rtl.memory import WritePort
+from hw.rtl.partitioner import PipelinedPartitioner
+from hw.rtl.prober import Prober
+from hw.rtl.probing_engine import ProbingEngine
+from hw.spec import JoinParams
+from sim.ported_memory import PortedMemory
+
+__all__ = ["ProberTop", "ProbingTop"]
+
+
+class _Top(wiring.Component):
+    """A component whose read ports ``words`` end in a memory that the port ``write`` fills."""
+
+    def __init__(self, params: JoinParams, component, address_bits):
+        self.component = component
+        self.memory = PortedMemory(word_layout(params), 1 << address_bits, len(component.words))
+        members = {
+            name: member for name, member in component.signature.members.items()
+            if name != "words"
+        }
+        super().__init__({**members, "write": In(WritePort(word_layout(params), address_bits))})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.component = self.component
+        m.submodules.memory = self.memory
+        wiring.connect(m, wiring.flipped(self.write), self.memory.writes[0])
+        for port, memory in zip(self.component.words, self.memory.reads, strict=True):
+            wiring.connect(m, port, memory)
+        for name, member in self.component.signature.members.items():
+            if name == "words":
+                continue
+            inner, outer = getattr(self.component, name), getattr(self, name)
+            if member.is_signature:
+                wiring.connect(m, wiring.flipped(outer), inner)
+            else:
+                m.d.comb += inner.eq(outer)
+        return m
+
+
+def _address_bits(params):
+    """Room for two main arrays, so that a bench can let one begin in the middle."""
+    return (2 * main_words(params) - 1).bit_length()
+
+
+class ProberTop(_Top):
+    """A prober and its memory, which holds two main arrays."""
+
+    def __init__(self, params: JoinParams):
+        bits = _address_bits(params)
+        super().__init__(params, Prober(params, bits), bits)
+
+
+class ProbingTop(_Top):
+    """A probing engine and its memory, which holds two main arrays."""
+
+    def __init__(self, params: JoinParams, partitioner=PipelinedPartitioner):
+        bits = _address_bits(params)
+        engine = ProbingEngine(params, bits, arrays=2, partitioner=partitioner)
+        super().__init__(params, engine, bits)
