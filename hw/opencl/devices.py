@@ -122,7 +122,7 @@ def measure_bandwidth(device: Device, size_bytes: int = 1 << 26) -> float:
             cl.Buffer(context, cl.mem_flags.READ_WRITE, size_bytes) for _ in ("from", "into")
         ]
         for buffer in buffers:
-            cl.enqueue_fill_buffer(queue, buffer, np.uint32(0), 0, size_bytes)
+            cl.enqueue_fill_buffer(queue, buffer, np.array(0, np.uint32), 0, size_bytes)
         options = [f"-DBLOCKS={size_bytes // 64}"]
         kernel = cl.Kernel(cl.Program(context, _COPY).build(options), "copy")
         pieces = device.compute_units * (2 if device.kind == "cpu" else 256)

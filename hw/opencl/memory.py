@@ -23,7 +23,9 @@ class Pool:
     looks at it without a copy.
     """
 
-    def __init__(self, device: Device, context: Any, queue: Any, shared: bool | None = None) -> None:
+    def __init__(
+        self, device: Device, context: Any, queue: Any, shared: bool | None = None
+    ) -> None:
         self.device = device
         self.shared = shares_memory(device, context, queue) if shared is None else shared
         self.queue = queue

@@ -116,13 +116,9 @@ def prelude(device: Device, key_bits: int) -> str:
         f"#define NOT {int(NOT)}u",
         f"#define FAN {FAN}u",
         f"#define LEVELS {LEVELS}u",
-        f"#define PREFETCH(place) {_prefetch(device)}",
     ]
-    if "portable" in device.platform.lower():
-        # PoCL warns of the calling convention of 512-bit vectors, but inlines every call.
-        lines.append('#pragma clang diagnostic ignored "-Wpsabi"')
     assert smallest == -largest - 1
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + _dialect(device)
 
 
 def c_structs(device: Device, dtypes: Mapping[str, np.dtype], context: Any = None) -> str:
@@ -155,7 +151,7 @@ def shares_memory(device: Device, context: Any, queue: Any) -> bool:
     host = np.frombuffer(mmap(-1, 4096), np.uint32)
     flags = cl.mem_flags
     buffer = cl.Buffer(context, flags.READ_WRITE | flags.USE_HOST_PTR, hostbuf=host)
-    cl.enqueue_fill_buffer(queue, buffer, np.uint32(7), 0, host.nbytes)
+    cl.enqueue_fill_buffer(queue, buffer, np.array(7, np.uint32), 0, host.nbytes)
     queue.finish()
     return bool((host == 7).all())
 
@@ -171,11 +167,31 @@ def _without_void(dtype: np.dtype) -> np.dtype:
     return np.dtype(fields)
 
 
-def _prefetch(device: Device) -> str:
-    """PoCL's prefetch() does nothing; the compiler's own word reaches the cache.
+def _dialect(device: Device) -> str:
+    """Words for what OpenCL leaves to the compiler: inlining, prefetch, loads of 16 values.
 
-    It takes a pointer without an address space, and on a CPU all are one.
+    PoCL calls even small functions, vload16() among them, which costs more than what they do, and
+    its prefetch() does nothing; clang's own words reach the machine. Their pointers have no
+    address space, and on a CPU all are one.
     """
+    lines = ["#define INLINE inline __attribute__((always_inline))"]
+    if "portable" in device.platform.lower():
+        lines += [
+            '#pragma clang diagnostic ignored "-Wpsabi"',
+            "typedef key16_t __attribute__((aligned(sizeof(key_t)))) any_key16_t;",
+            "typedef uint16 __attribute__((aligned(sizeof(uint)))) any_uint16_t;",
+            "#define LOAD16(type, from) (*(__global const any_##type##16_t *)(from))",
+            "#define STORE16(type, value, into) (*(__global any_##type##16_t *)(into) = (value))",
+        ]
+    else:
+        lines += [
+            "#define LOAD16(type, from) vload16(0, from)",
+            "#define STORE16(type, value, into) vstore16(value, 0, into)",
+        ]
     if device.kind == "cpu":
-        return "__builtin_prefetch((__private const void *)(size_t)(place))"
-    return "prefetch(place, 1)"
+        lines.append(
+            "#define PREFETCH(from) __builtin_prefetch((__private const void *)(size_t)(from))"
+        )
+    else:
+        lines.append("#define PREFETCH(from) prefetch(from, 1)")
+    return "\n".join(lines) + "\n"

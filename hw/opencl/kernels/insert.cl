@@ -8,11 +8,11 @@
 // path (PanJoin III-G3: balance the size of each piece).
 
 // How many of the first `diagonal` merged tuples come from the batch.
-inline uint batch_share(__global const key_t *keys, uint count, __global const key_t *batch,
+INLINE uint batch_share(__global const key_t *keys, uint count, __global const key_t *batch,
                         uint batch_count, uint diagonal)
 {
     uint first = diagonal > count ? diagonal - count : 0;
-    uint last = min(diagonal, batch_count);
+    uint last = least(diagonal, batch_count);
     while (first < last) {
         uint middle = (first + last) / 2;
         bool comes = batch[middle] < keys[diagonal - middle - 1];
@@ -24,7 +24,7 @@ inline uint batch_share(__global const key_t *keys, uint count, __global const k
 
 // Indexer: every FAN-th key, and every FAN-th of those, of the positions [start, stop) that were
 // just written and are still in the cache.
-inline void index_keys(__global const key_t *keys, __global const array_t *array,
+INLINE void index_keys(__global const key_t *keys, __global const array_t *array,
                        __global key_t *index, uint start, uint stop)
 {
     uint depth = array->depth;
@@ -42,7 +42,7 @@ inline void index_keys(__global const key_t *keys, __global const array_t *array
 }
 
 // Searches read whole lines: what lies behind the last key must not look like one.
-inline void pad(__global key_t *keys, __global const array_t *array, __global key_t *index,
+INLINE void pad(__global key_t *keys, __global const array_t *array, __global key_t *index,
                 uint count)
 {
     for (uint i = count; i < round_up(count, FAN) + FAN; i++)
@@ -56,7 +56,7 @@ inline void pad(__global key_t *keys, __global const array_t *array, __global ke
 }
 
 // Tuples from `from` on to the places from `into` on, `n` of them, either memory apart.
-inline void copy_tuples(__global const key_t *keys, __global const uint *rids,
+INLINE void copy_tuples(__global const key_t *keys, __global const uint *rids,
                         __global key_t *into_keys, __global uint *into_rids, uint n)
 {
     for (uint i = 0; i < n; i++)
@@ -66,7 +66,7 @@ inline void copy_tuples(__global const key_t *keys, __global const uint *rids,
 }
 
 // One merger: a sequential merge, whose selection does not branch. Ends when both are used up.
-inline void merge_tuples(__global const key_t *keys, __global const uint *rids, uint count,
+INLINE void merge_tuples(__global const key_t *keys, __global const uint *rids, uint count,
                          __global const key_t *batch, __global const uint *batch_rids,
                          uint batch_count, __global key_t *out, __global uint *out_rids)
 {
@@ -112,7 +112,7 @@ typedef struct {
 } split_t;
 
 // Where the old tuples of a piece begin that its neighbour below does not overwrite.
-inline uint zone_end(split_t split)
+INLINE uint zone_end(split_t split)
 {
     return round_up(split.i + split.j + (split.j > 0 ? FAN : 0), FAN);
 }
@@ -142,7 +142,7 @@ __kernel void save(POOL, ulong array_place, ulong batch_place, uint batch_count,
     uint still = bound(keys, count, batch[0], true) / FAN * FAN;
     uint moving = count - still + batch_count;
     // A zone must lie inside its piece: no piece is smaller than the longest shift.
-    uint pieces = min(most, max(1u, moving / (batch_count + 4 * FAN)));
+    uint pieces = least(most, most_of(1u, moving / (batch_count + 4 * FAN)));
     if (piece >= pieces)
         return;
     uint start = piece_start(moving, piece, pieces);
@@ -163,29 +163,29 @@ __kernel void save(POOL, ulong array_place, ulong batch_place, uint batch_count,
 // keys[start..stop) to keys[start + shift..), from the end. From a shift of one line on, the last
 // step may move a few tuples too many: they lie below what is final and above what is still to
 // be read, and are overwritten.
-#define MOVE_UP(NAME, TYPE)                                                                   \
-    inline void NAME(__global TYPE *data, uint start, uint stop, uint shift)                  \
+#define MOVE_UP(NAME, TYPE, VECTOR)                                                                 \
+    INLINE void NAME(__global TYPE *data, uint start, uint stop, uint shift)                  \
     {                                                                                         \
         uint i = stop;                                                                        \
         uint floor = shift >= FAN ? start : start + FAN - 1;                                  \
         while (i > floor && i >= FAN) {                                                       \
             i -= FAN;                                                                         \
-            vstore16(vload16(0, data + i), 0, data + i + shift);                              \
+            STORE16(VECTOR, LOAD16(VECTOR, data + i), data + i + shift);                      \
         }                                                                                     \
         while (i > start) {                                                                   \
             i--;                                                                              \
             data[i + shift] = data[i];                                                        \
         }                                                                                     \
     }
-MOVE_UP(move_keys, key_t)
-MOVE_UP(move_rids, uint)
+MOVE_UP(move_keys, key_t, key)
+MOVE_UP(move_rids, uint, uint)
 
 // Number of keys of the line that are below `stop` and not above x. What lies from `stop` on may
 // be new already.
-inline uint line_bound_below(__global const key_t *keys, uint line, uint stop, key_t x)
+INLINE uint line_bound_below(__global const key_t *keys, uint line, uint stop, key_t x)
 {
     const key16_t lane = (key16_t)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    key16_t hits = (vload16(0, keys + line) <= (key16_t)(x)) & (lane < (key16_t)(stop - line));
+    key16_t hits = (LOAD16(key, keys + line) <= (key16_t)(x)) & (lane < (key16_t)(stop - line));
     key8_t by_8 = hits.lo + hits.hi;
     key4_t by_4 = by_8.lo + by_8.hi;
     key2_t by_2 = by_4.lo + by_4.hi;
@@ -193,7 +193,7 @@ inline uint line_bound_below(__global const key_t *keys, uint line, uint stop, k
 }
 
 // Rebounding search downwards: entries of index[least..most) that are not above x.
-inline uint rebound_down(__global const key_t *index, uint least, uint most, key_t x)
+INLINE uint rebound_down(__global const key_t *index, uint least, uint most, key_t x)
 {
     uint step = 1;
     while (most >= least + step && index[most - step] > x) {
@@ -225,14 +225,14 @@ __kernel void move(POOL, ulong array_place, ulong batch_place, ulong batch_rids_
     if (piece == pieces - 1)
         pad(keys, array, index, stop + j);
     for (bool above_zone = true; above_zone && j > first.j;) {
-        uint n = min(BLOCK, j - first.j), written = stop + j, below = stop;
+        uint n = least(BLOCK, j - first.j), written = stop + j, below = stop;
         for (uint k = 0; k < n; k++) {
             entry = rebound_down(index, zone / FAN, entry, batch[j - 1 - k]);
-            line[k] = max(entry, zone / FAN + 1) * FAN - FAN;
+            line[k] = most_of(entry, zone / FAN + 1) * FAN - FAN;
             PREFETCH(keys + line[k]);
         }
         for (uint k = 0; k < n; k++) {
-            below = min(below, line[k] + line_bound_below(keys, line[k], below, batch[j - 1 - k]));
+            below = least(below, line[k] + line_bound_below(keys, line[k], below, batch[j - 1 - k]));
             place[k] = below;
         }
         for (uint k = 0; k < n; k++) {

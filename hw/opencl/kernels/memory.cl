@@ -9,7 +9,7 @@
 
 typedef __global uchar *slab_t;
 
-inline __global uchar *at(const slab_t *slabs, ulong place)
+INLINE __global uchar *at(const slab_t *slabs, ulong place)
 {
     return slabs[place >> 56] + (place & 0x00FFFFFFFFFFFFFFul);
 }
@@ -17,13 +17,23 @@ inline __global uchar *at(const slab_t *slabs, ulong place)
 #define KEYS(place) ((__global key_t *)at(slabs, place))
 #define UINTS(place) ((__global uint *)at(slabs, place))
 
-inline uint round_up(uint value, uint unit)
+INLINE uint least(uint a, uint b)
+{
+    return a < b ? a : b;
+}
+
+INLINE uint most_of(uint a, uint b)
+{
+    return a > b ? a : b;
+}
+
+INLINE uint round_up(uint value, uint unit)
 {
     return (value + unit - 1) / unit * unit;
 }
 
 // The first of `total` things that belong to piece `piece` of `pieces` of nearly equal size.
-inline uint piece_start(uint total, uint piece, uint pieces)
+INLINE uint piece_start(uint total, uint piece, uint pieces)
 {
     return (uint)((ulong)total * piece / pieces);
 }

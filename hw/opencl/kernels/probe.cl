@@ -6,43 +6,55 @@
 
 enum { UNBOUNDED = 0, PLUS = 1, MINUS = 2, NEVER = 3 };     // hw.spec.predicates.Bound
 
-// key moved by a register's offset. A bound beyond the type's end saturates if that bounds
-// nothing, and sets *never if nothing lies there.
-inline key_t moved(key_t key, ulong offset, uchar way, bool upper, bool *never)
+// One end of a band: a probe key moves by `delta`, unless that leaves the type. Keys below `least`
+// or above `most` do.
+typedef struct {
+    ukey_t delta;
+    key_t least, most;
+    bool open, never;       // no bound at all; nothing lies there
+} edge_t;
+
+INLINE edge_t edge_of(ulong offset, uchar way)
 {
-    bool up = way == PLUS;
-    ukey_t room = up ? (ukey_t)KEY_MAX - (ukey_t)key : (ukey_t)key - (ukey_t)KEY_MIN;
-    bool beyond = offset > (ulong)room;
-    *never |= way == NEVER || (way != UNBOUNDED && beyond && up != upper);
-    key_t there = (key_t)(up ? (ukey_t)key + (ukey_t)offset : (ukey_t)key - (ukey_t)offset);
-    return way == UNBOUNDED || beyond ? (upper ? KEY_MAX : KEY_MIN) : there;
+    edge_t edge = {0, KEY_MIN, KEY_MAX, way == UNBOUNDED, way == NEVER};
+    if (way == PLUS) {
+        edge.delta = (ukey_t)offset;
+        edge.most = (key_t)((ukey_t)KEY_MAX - (ukey_t)offset);
+    } else if (way == MINUS) {
+        edge.delta = (ukey_t)0 - (ukey_t)offset;
+        edge.least = (key_t)((ukey_t)KEY_MIN + (ukey_t)offset);
+    }
+    return edge;
 }
 
-// Boundary generator (PanJoin IV): n closed intervals of one band; an empty one has lo > hi.
-inline void generate_bounds(__global const key_t *keys, __global const interval_t *wanted,
+// Boundary generator (PanJoin IV): n closed intervals of one band; an empty one has lo > hi. A
+// bound beyond the type's end saturates where it bounds nothing, and leaves nothing elsewhere.
+INLINE void generate_bounds(__global const key_t *keys, __global const interval_t *wanted,
                             __global const register_t *band, uint bands, uint n, key_t *lo,
                             key_t *hi)
 {
-    for (uint j = 0; j < n; j++) {
-        if (wanted) {
+    if (wanted) {
+        for (uint j = 0; j < n; j++) {
             lo[j] = wanted[j * bands].lo;
             hi[j] = wanted[j * bands].hi;
-        } else {
-            bool never = false;
-            lo[j] = moved(keys[j], band->lo, band->lo_bound, false, &never);
-            hi[j] = moved(keys[j], band->hi, band->hi_bound, true, &never);
-            lo[j] = never ? KEY_MAX : lo[j];
-            hi[j] = never ? KEY_MIN : hi[j];
         }
+        return;
+    }
+    edge_t lower = edge_of(band->lo, band->lo_bound), upper = edge_of(band->hi, band->hi_bound);
+    bool dead = lower.never || upper.never;
+    for (uint j = 0; j < n; j++) {
+        key_t key = keys[j];
+        bool never = dead | (key > lower.most) | (key < upper.least);
+        key_t from = (key_t)((ukey_t)key + lower.delta), to = (key_t)((ukey_t)key + upper.delta);
+        from = (lower.open | (key < lower.least)) ? KEY_MIN : from;
+        to = (upper.open | (key > upper.most)) ? KEY_MAX : to;
+        lo[j] = never ? KEY_MAX : from;
+        hi[j] = never ? KEY_MIN : to;
     }
 }
 
-typedef struct {
-    uint lo, hi;
-} cursors_t;
-
 // Runs of one block in one array, as positions in that array.
-inline void probe_block(const slab_t *slabs, __global const array_t *array, bool sparse,
+INLINE void probe_block(const slab_t *slabs, __global const array_t *array, uint level,
                         const key_t *lo, const key_t *hi, uint n, cursors_t *cursors, uint *start,
                         uint *stop)
 {
@@ -50,16 +62,15 @@ inline void probe_block(const slab_t *slabs, __global const array_t *array, bool
         find_bounds_singly(slabs, array, lo, n, false, start);
         find_bounds_singly(slabs, array, hi, n, true, stop);
     } else {
-        find_bounds(slabs, array, sparse, lo, n, false, &cursors->lo, start);
-        find_bounds(slabs, array, sparse, hi, n, true, &cursors->hi, stop);
+        find_runs(slabs, array, level, lo, hi, n, cursors, start, stop);
     }
     for (uint j = 0; j < n; j++)
-        stop[j] = max(start[j], lo[j] > hi[j] ? 0u : stop[j]);
+        stop[j] = ((lo[j] > hi[j]) | (stop[j] < start[j])) ? start[j] : stop[j];
 }
 
 // The two positions at which an unsorted insertion buffer would be cut are not known: its tuples
 // are looked at one by one, as in the paper.
-inline uint count_in_buffer(const slab_t *slabs, __global const array_t *array, key_t lo, key_t hi)
+INLINE uint count_in_buffer(const slab_t *slabs, __global const array_t *array, key_t lo, key_t hi)
 {
     __global const key_t *keys = KEYS(array->keys);
     uint hits = 0;
@@ -96,10 +107,10 @@ __kernel void probe(POOL, PROBES, uint tiers, uint label, ulong records_place)
         uint band = run / tiers;
         __global const array_t *array = arrays + 2 * subwindow + run % tiers;
         uint base = array->base;
-        bool sparse = array->count / SPARSE > probes;
+        uint level = starting_level(array, probes);
         cursors_t cursors = {0, 0};
         for (uint i = first; i < last; i += BLOCK) {
-            uint n = min(BLOCK, last - i);
+            uint n = least(BLOCK, last - i);
             __global record_t *into = records + (ulong)i * runs + run;
             if (array->count == 0) {
                 for (uint j = 0; j < n; j++) {
@@ -110,7 +121,7 @@ __kernel void probe(POOL, PROBES, uint tiers, uint label, ulong records_place)
             }
             generate_bounds(keys + i, wanted ? wanted + (ulong)i * bands + band : 0,
                             registers + band, bands, n, lo, hi);
-            probe_block(slabs, array, sparse, lo, hi, n, &cursors, start, stop);
+            probe_block(slabs, array, level, lo, hi, n, &cursors, start, stop);
             for (uint j = 0; j < n; j++) {
                 into[j * runs].start = base + start[j];
                 into[j * runs].end = (base + stop[j]) | label;
@@ -132,15 +143,15 @@ __kernel void count(POOL, PROBES, uint negated, ulong counts_place)
     for (uint a = 0; a < 2 * subwindows; a++) {
         __global const array_t *array = arrays + a;
         bool in_order = array->depth > 0 || array->stride > 0;
-        bool sparse = array->count / SPARSE > probes;
+        uint level = starting_level(array, probes);
         for (uint band = 0; band < bands && array->count > 0; band++) {
             cursors_t cursors = {0, 0};
             for (uint i = first; i < last; i += BLOCK) {
-                uint n = min(BLOCK, last - i);
+                uint n = least(BLOCK, last - i);
                 generate_bounds(keys + i, wanted ? wanted + (ulong)i * bands + band : 0,
                                 registers + band, bands, n, lo, hi);
                 if (in_order) {
-                    probe_block(slabs, array, sparse, lo, hi, n, &cursors, start, stop);
+                    probe_block(slabs, array, level, lo, hi, n, &cursors, start, stop);
                 } else {
                     for (uint j = 0; j < n; j++) {
                         start[j] = 0;

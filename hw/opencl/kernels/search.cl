@@ -4,18 +4,18 @@
 // Ensures:  a bound of x is the number of keys before it: below x, or not above x if `above`.
 
 #define BLOCK 32u
-// Below this many keys for each probe, neighbours in the batch are neighbours in the index.
-#define SPARSE 1024u
+// Most entries, on average, from one probe of a batch to the next at the level where it starts.
+#define NEIGHBOURS 8u
 
-inline bool is_before(key_t key, key_t x, bool above)
+INLINE bool is_before(key_t key, key_t x, bool above)
 {
     return above ? key <= x : key < x;
 }
 
 // Number of the FAN keys from `line` on that are before the bound.
-inline uint line_bound(__global const key_t *line, key_t x, bool above)
+INLINE uint line_bound(__global const key_t *line, key_t x, bool above)
 {
-    key16_t keys = vload16(0, line);
+    key16_t keys = LOAD16(key, line);
     key16_t hits = above ? keys <= (key16_t)(x) : keys < (key16_t)(x);
     key8_t by_8 = hits.lo + hits.hi;
     key4_t by_4 = by_8.lo + by_8.hi;
@@ -23,7 +23,7 @@ inline uint line_bound(__global const key_t *line, key_t x, bool above)
     return (uint)-(by_2.x + by_2.y);
 }
 
-inline uint bound(__global const key_t *keys, uint count, key_t x, bool above)
+INLINE uint bound(__global const key_t *keys, uint count, key_t x, bool above)
 {
     uint first = 0;
     while (count > 0) {                 // everything before `first` is before the bound
@@ -38,7 +38,7 @@ inline uint bound(__global const key_t *keys, uint count, key_t x, bool above)
 // PanJoin III-E: rebounding search of a sorted batch, from the bound of the probe before. Strides
 // of one line first, which is where the next probe of a dense batch ends; then doubling ones. It
 // also turns back, because explicit intervals need not ascend.
-inline uint rebound(__global const key_t *index, uint entries, uint cursor, key_t x, bool above)
+INLINE uint rebound(__global const key_t *index, uint entries, uint cursor, key_t x, bool above)
 {
     if (cursor > 0 && !is_before(index[cursor - 1], x, above)) {
         uint last = cursor - 1, step = 1;
@@ -51,7 +51,7 @@ inline uint rebound(__global const key_t *index, uint entries, uint cursor, key_
     }
     for (uint line = 0; line < 4; line++) {
         uint found = line_bound(index + cursor, x, above);
-        cursor = min(cursor + found, entries);
+        cursor = least(cursor + found, entries);
         if (found < FAN || cursor == entries)
             return cursor;
     }
@@ -60,56 +60,86 @@ inline uint rebound(__global const key_t *index, uint entries, uint cursor, key_
         cursor += step;
         step *= 2;
     }
-    return cursor + bound(index + cursor, min(step - 1, entries - cursor), x, above);
+    return cursor + bound(index + cursor, least(step - 1, entries - cursor), x, above);
 }
 
 // The line of the level below that holds the bound, from the number of entries before it.
-inline uint line_below(uint before)
+INLINE uint line_below(uint before)
 {
     return (before - (before > 0)) * FAN;
 }
 
-// Bounds of n <= BLOCK probes in one array. `cursor` is where the block before ended.
-// Dense batches go over the finest level, block by block, so that lines of the main array are
-// under way before they are needed; sparse ones go down the sampled tree level by level.
-inline void find_bounds(const slab_t *slabs, __global const array_t *array, bool sparse,
-                        const key_t *x, uint n, bool above, uint *cursor, uint *found)
+typedef struct {
+    uint lo, hi;        // entries of the level that are before the last probe's bounds
+} cursors_t;
+
+// The level of the index at which a batch starts its searches: neighbours in the batch are then
+// a few entries apart. A dense batch starts at the finest level, one that is sparse against the
+// array near the top of the sampled tree.
+INLINE uint starting_level(__global const array_t *array, uint probes)
+{
+    ulong entries = (ulong)array->count / FAN;
+    uint level = 0;
+    while (entries / NEIGHBOURS > probes && level + 1 < array->depth) {
+        entries /= FAN;
+        level++;
+    }
+    return level;
+}
+
+// Entries of a level of the index; those of the level below are the keys themselves.
+INLINE uint entries_of(uint count, uint level)
+{
+    uint shift = 4 * (level + 1);       // FAN is 16
+    return (uint)(((ulong)count + (1ul << shift) - 1) >> shift);
+}
+
+// Runs of n <= BLOCK intervals in one array. A rebounding search finds their entries at `level`;
+// from there all go down together, line by line, each line under way before it is needed.
+INLINE void find_runs(const slab_t *slabs, __global const array_t *array, uint level,
+                      const key_t *lo, const key_t *hi, uint n, cursors_t *cursors, uint *start,
+                      uint *stop)
 {
     __global const key_t *keys = KEYS(array->keys), *index = KEYS(array->index);
-    uint count = array->count;
-    if (!sparse) {
-        uint entries = (count + FAN - 1) / FAN;
-        for (uint j = 0; j < n; j++) {
-            *cursor = rebound(index, entries, *cursor, x[j], above);
-            found[j] = line_below(*cursor);
-            PREFETCH(keys + found[j]);
-        }
-    } else {
-        uint level = array->depth - 1, unit = 4 * (level + 1);      // FAN is 16
-        uint entries = (uint)(((ulong)count + (1ul << unit) - 1) >> unit);
-        __global const key_t *top = index + array->level[level];
-        for (uint j = 0; j < n; j++)
-            found[j] = line_below(bound(top, entries, x[j], above));
-        while (level-- > 0) {
-            unit -= 4;
-            entries = (uint)(((ulong)count + (1ul << unit) - 1) >> unit);
-            __global const key_t *keys_of_level = index + array->level[level];
-            for (uint j = 0; j < n; j++)
-                PREFETCH(keys_of_level + found[j]);
-            for (uint j = 0; j < n; j++) {
-                uint here = found[j] + line_bound(keys_of_level + found[j], x[j], above);
-                found[j] = line_below(min(entries, here));
-            }
-        }
-        for (uint j = 0; j < n; j++)
-            PREFETCH(keys + found[j]);
+    __global const key_t *here = index + array->level[level];
+    uint count = array->count, entries = entries_of(count, level);
+    uint lo_cursor = cursors->lo, hi_cursor = cursors->hi;
+    for (uint j = 0; j < n; j++) {      // two chains that do not wait for each other
+        lo_cursor = rebound(here, entries, lo_cursor, lo[j], false);
+        hi_cursor = rebound(here, entries, hi_cursor, hi[j], true);
+        start[j] = line_below(lo_cursor);
+        stop[j] = line_below(hi_cursor);
     }
-    for (uint j = 0; j < n; j++)
-        found[j] = min(count, found[j] + line_bound(keys + found[j], x[j], above));
+    cursors->lo = lo_cursor;
+    cursors->hi = hi_cursor;
+    while (level-- > 0) {
+        here = index + array->level[level];
+        entries = entries_of(count, level);
+        for (uint j = 0; j < n; j++) {
+            PREFETCH(here + start[j]);
+            PREFETCH(here + stop[j]);
+        }
+        for (uint j = 0; j < n; j++) {
+            uint first = start[j] + line_bound(here + start[j], lo[j], false);
+            uint last = stop[j] + line_bound(here + stop[j], hi[j], true);
+            start[j] = line_below(least(entries, first));
+            stop[j] = line_below(least(entries, last));
+        }
+    }
+    for (uint j = 0; j < n; j++) {
+        PREFETCH(keys + start[j]);
+        PREFETCH(keys + stop[j]);
+    }
+    for (uint j = 0; j < n; j++) {
+        uint first = start[j] + line_bound(keys + start[j], lo[j], false);
+        uint last = stop[j] + line_bound(keys + stop[j], hi[j], true);
+        start[j] = least(count, first);
+        stop[j] = least(count, last);
+    }
 }
 
 // The paper's way: one binary search on the index for each bound, one in its partition.
-inline void find_bounds_singly(const slab_t *slabs, __global const array_t *array,
+INLINE void find_bounds_singly(const slab_t *slabs, __global const array_t *array,
                                const key_t *x, uint n, bool above, uint *found)
 {
     __global const key_t *keys = KEYS(array->keys), *index = KEYS(array->index);
@@ -118,6 +148,6 @@ inline void find_bounds_singly(const slab_t *slabs, __global const array_t *arra
     for (uint j = 0; j < n; j++) {
         uint before = bound(index, entries, x[j], above);
         uint first = (before - (before > 0)) * stride;
-        found[j] = first + bound(keys + first, min(stride, count - first), x[j], above);
+        found[j] = first + bound(keys + first, least(stride, count - first), x[j], above);
     }
 }
