@@ -43,7 +43,7 @@ def targets_layout(params: JoinParams):
 class Partitioner(wiring.Component):
     """The ports of both partitioners.
 
-    entries  writes the index arrays, at any time: `key` at the entry `partition` of `array`
+    entries  writes the index arrays, one a cycle: `key` at the entry `partition` of `array`
     array    the index array that is searched
     rows     tuples of its main array: entries that begin beyond them do not count
     bounds   frames of intervals as bounds
@@ -63,7 +63,7 @@ class Partitioner(wiring.Component):
         )
         super().__init__(
             {
-                "entries": In(stream.Signature(entry, always_ready=True)),
+                "entries": In(stream.Signature(entry)),
                 "array": In(self.array_bits),
                 "rows": In(row_count(params)),
                 "bounds": In(stream.Signature(token(bounds_layout(params)))),
@@ -72,9 +72,10 @@ class Partitioner(wiring.Component):
         )
 
     def _partitions_in_use(self, m):
-        """How many entries of the index array count: the partitions that hold a tuple."""
+        """Take entries; return how many of them count: the partitions that hold a tuple."""
         rows = self.params.partition_rows
         in_use = Signal(range(index_entries(self.params) + 1))
+        m.d.comb += self.entries.ready.eq(1)
         m.d.sync += in_use.eq((self.rows + (rows - 1)) // rows)
         return in_use
 

@@ -79,6 +79,7 @@ class ProbingEngine(wiring.Component):
         )
         m.d.comb += dealer.turn_words.eq(self.chunk_words)
         m.d.comb += collector.turn_words.eq(turn_words)
+        m.d.comb += self.entries.ready.eq(1)
         wiring.connect(m, wiring.flipped(self.probes), dealer.i)
         wiring.connect(m, collector.o, wiring.flipped(self.records))
         for n in range(count):

@@ -1,0 +1,213 @@
+"""In-simulator tests of hw.rtl.probing_engine.ProbingEngine over a memory."""
+
+import cocotb
+import numpy as np
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge
+
+from hw.rtl.layouts import main_words
+from hw.spec import JoinParams, Side
+from sim.coverage import Coverage
+from sim.elaborate import bench_settings
+from sim.probing import (
+    MATCHES,
+    PREDICATES,
+    expected_records,
+    index_entries,
+    matches_of,
+    memory_words,
+    put_entries,
+    records_by_search,
+    register_bits,
+    wide_frame,
+)
+from sim.probing_tops import ProbingTop
+from sim.stimulus import KINDS, STALL_RATES, generator, keys
+from sim.stream_bfm import StreamSink, StreamSource, stalls
+
+PARAMS = JoinParams(**bench_settings()["params"])
+FIGURES = bench_settings().get("figures", False)
+TOP = ProbingTop(PARAMS).signature.members
+COVER = Coverage(
+    "probing engine", operator=PREDICATES, side=("l", "r"), matches=MATCHES,
+    stall_in=STALL_RATES, stall_out=STALL_RATES,
+)
+
+
+def shape(name):
+    """The payload of a stream, or a register, of the design's top."""
+    member = TOP[name]
+    return member.signature.members["payload"].shape if member.is_signature else member.shape
+
+
+class Bench:
+    """An engine with its memory, just out of reset, one end of a stream at each port."""
+
+    def __init__(self, dut, rng, stall_in=0.0, stall_out=0.0):
+        self.dut = dut
+        self.writes = StreamSource(
+            dut, "write__writes", shape=TOP["write"].signature.members["writes"].signature
+            .members["payload"].shape,
+        )
+        self.probes = StreamSource(
+            dut, "probes", shape=shape("probes"), pause=stalls(rng, stall_in)
+        )
+        self.records = StreamSink(
+            dut, "records", shape=shape("records"), pause=stalls(rng, stall_out)
+        )
+        self.clocked = False
+        self.array = 0
+
+    async def start(self):
+        Clock(self.dut.clk, 10, unit="ns").start()
+        self.dut.entries__valid.value = 0
+        await self.reset()
+
+    async def reset(self):
+        self.dut.rst.value = 1
+        await ClockCycles(self.dut.clk, 2)
+        self.dut.rst.value = 0
+
+    async def stop(self):
+        await RisingEdge(self.dut.clk)
+        for end in (self.writes, self.probes, self.records):
+            end.stop()
+
+    async def load(self, stored):
+        """Fill the other of the two main arrays, and its index array."""
+        self.array ^= 1
+        base = self.array * main_words(PARAMS)
+        self.writes.send(memory_words(stored, PARAMS, base))
+        await put_entries(
+            self.dut, shape("entries"), index_entries(stored, PARAMS, self.array)
+        )
+        while not self.writes.idle:
+            await FallingEdge(self.dut.clk)
+        self.dut.base.value = base
+        self.dut.array.value = self.array
+        self.dut.rows.value = len(stored)
+
+    async def ask(self, predicate, side, *, dense, chunk):
+        """Set the registers of a predicate."""
+        await FallingEdge(self.dut.clk)
+        bits, count = register_bits(predicate, side, PARAMS.key_bits, shape("bands"))
+        self.dut.bands.value = bits
+        self.dut.band_count.value = count
+        self.dut.negated.value = int(predicate.negated)
+        self.dut.explicit.value = 0
+        self.dut.dense.value = dense
+        self.dut.chunk_words.value = chunk
+        await ClockCycles(self.dut.clk, 2)
+
+    def send(self, probes):
+        self.probes.send(wide_frame(probes, PARAMS.lanes))
+
+    async def answer(self):
+        words = await self.records.frame()
+        return [
+            (record["start"], record["end"])
+            for word in words for record in word["data"][: word["count"]]
+        ]
+
+
+@cocotb.test(skip=FIGURES, timeout_time=2, timeout_unit="ms")
+@cocotb.parametrize(stall_in=STALL_RATES, stall_out=STALL_RATES)
+async def every_operator_in_both_directions(dut, stall_in, stall_out):
+    """Records of all predicates from both sides, on main arrays that match none, one and many."""
+    np_rng, rng = generator(cocotb.RANDOM_SEED)
+    bench = Bench(dut, rng, stall_in, stall_out)
+    await bench.start()
+    for rows in (0, 1, 2, 21):
+        stored = np.sort(np.r_[np_rng.integers(-7, 7, max(0, rows - 2)), [-8, 8][:rows]])
+        await bench.load(stored)
+        for name, predicate in PREDICATES.items():
+            for side in Side:
+                dense = rng.randrange(2)
+                await bench.ask(predicate, side, dense=dense, chunk=rng.choice([1, 2, 4]))
+                reach = 12 if rows > 2 else 3
+                around = int(stored[0]) if rows and rows <= 2 else 0
+                probes = np.arange(around - reach, around + reach + 1)
+                bench.send(probes)
+                answer = await bench.answer()
+                assert answer == expected_records(stored, probes, predicate, side), (name, side)
+                for matches in matches_of(answer, len(stored), predicate):
+                    COVER.hit(operator=name, side=side.letter, matches=matches,
+                              stall_in=stall_in, stall_out=stall_out)
+
+
+@cocotb.test(skip=FIGURES, timeout_time=2, timeout_unit="ms")
+@cocotb.parametrize(kind=KINDS, dense=[0, 1])
+async def frames_of_every_kind_follow_each_other(dut, kind, dense):
+    """Back-to-back batches, sorted or not, of random, skewed, equal, extreme and no keys."""
+    np_rng, rng = generator(cocotb.RANDOM_SEED)
+    bench = Bench(dut, rng, 0.3, 0.3)
+    await bench.start()
+    for predicate in (PREDICATES["="], PREDICATES["band"], PREDICATES["bands"]):
+        stored = np.sort(keys(np_rng, kind, int(np_rng.integers(0, PARAMS.subwindow + 1)),
+                              PARAMS.key_bits))
+        await bench.load(stored)
+        await bench.ask(predicate, Side.LEFT, dense=dense, chunk=2)
+        batches = [keys(np_rng, kind, int(count), PARAMS.key_bits) for count in (40, 0, 3, 17)]
+        batches[0].sort()
+        for probes in batches:
+            bench.send(probes)
+        for probes in batches:
+            assert await bench.answer() == expected_records(stored, probes, predicate, Side.LEFT)
+
+
+@cocotb.test(skip=FIGURES, timeout_time=1, timeout_unit="ms")
+async def a_reset_forgets_the_batch(dut):
+    """After a reset in the middle of a batch the next batch is whole."""
+    np_rng, rng = generator(cocotb.RANDOM_SEED)
+    bench = Bench(dut, rng, 0.1, 0.1)
+    await bench.start()
+    stored = np.sort(np_rng.integers(-50, 50, 60))
+    predicate = PREDICATES["band"]
+    for number in range(8):
+        await bench.load(stored)
+        await bench.ask(predicate, Side.RIGHT, dense=number % 2, chunk=2)
+        probes = np.sort(np_rng.integers(-60, 60, 30))
+        bench.send(probes)
+        await ClockCycles(dut.clk, 7 + 13 * number)
+        await bench.stop()
+        bench = Bench(dut, rng, 0.1, 0.1)
+        await bench.reset()
+        await bench.load(stored)
+        await bench.ask(predicate, Side.RIGHT, dense=number % 2, chunk=2)
+        bench.send(probes)
+        assert await bench.answer() == expected_records(stored, probes, predicate, Side.RIGHT)
+
+
+@cocotb.test(skip=FIGURES)
+async def every_bin_was_hit(dut):
+    """The functional coverage of this bench."""
+    COVER.check()
+
+
+@cocotb.test(skip=not FIGURES, timeout_time=10, timeout_unit="ms")
+@cocotb.parametrize(shape=["dense =", "dense band", "sparse =", "sparse band"])
+async def probes_a_cycle(dut, shape):
+    """Cycles from the first key taken to the last record, for sorted batches without stalls."""
+    np_rng, rng = generator(cocotb.RANDOM_SEED)
+    bench = Bench(dut, rng)
+    await bench.start()
+    density, name = shape.split()
+    dense = density == "dense"
+    rows = PARAMS.subwindow
+    span = 8 * rows
+    stored = np.sort(np_rng.integers(0, span, rows))
+    probes = np.sort(np_rng.integers(0, span, rows // (8 if dense else 1024))).astype(np.int32)
+    predicate = PREDICATES[name]
+    await bench.load(stored)
+    await bench.ask(predicate, Side.LEFT, dense=int(dense), chunk=16 if dense else 1)
+    bench.send(probes)
+    first = len(bench.records.cycles)
+    while dut.probes__valid.value != 1:
+        await FallingEdge(dut.clk)
+    began = cocotb.utils.get_sim_time("ns")
+    answer = await bench.answer()
+    cycles = int(cocotb.utils.get_sim_time("ns") - began) // 10 + 1
+    assert first == 0
+    assert answer == records_by_search(stored, probes, predicate, Side.LEFT).tolist()
+    print(f"figure probing engine, {shape}: {len(probes)} probes in {rows} tuples, "
+          f"{cycles} cycles, {len(probes) / cycles:.3f} probes a cycle")

@@ -1,0 +1,45 @@
+"""Launches sim/probing_engine_tb.py."""
+
+import re
+
+import numpy as np
+import pytest
+
+from hw.spec import JoinParams, Side
+from sim.elaborate import simulate
+from sim.probing import PREDICATES, expected_records, records_by_search
+from sim.probing_tops import ProbingTop
+
+pytestmark = pytest.mark.sim
+
+SMALL = {"subwindow": 64, "partitions": 8, "lanes": 4, "probers": 2}
+
+
+def test_probing_engine():
+    dut = ProbingTop(JoinParams(**SMALL))
+    text = simulate(
+        dut, "sim.probing_engine_tb", name="probing_engine", settings={"params": SMALL}
+    )
+    assert "coverage probing engine" in text
+
+
+def test_eight_probers_keep_the_figures():
+    params = {"subwindow": 1 << 16, "partitions": 1 << 10, "lanes": 4, "probers": 8}
+    text = simulate(
+        ProbingTop(JoinParams(**params)), "sim.probing_engine_tb", name="probing_engine_8",
+        settings={"params": params, "figures": True},
+    )
+    found = re.findall(r"figure probing engine, (\w+) .*? ([\d.]+) probes a cycle", text)
+    assert len(found) == 4
+    for density, figure in found:
+        assert float(figure) >= (2.0 if density == "dense" else 1.0), found
+
+
+@pytest.mark.parametrize("side", Side)
+@pytest.mark.parametrize("name", PREDICATES)
+def test_the_fast_expectation_is_the_references(name, side):
+    rng = np.random.default_rng(1)
+    stored = np.sort(rng.integers(-9, 9, 30)).astype(np.int32)
+    probes = np.arange(-14, 15, dtype=np.int32)
+    fast = records_by_search(stored, probes, PREDICATES[name], side).tolist()
+    assert fast == expected_records(stored, probes, PREDICATES[name], side)
