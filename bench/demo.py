@@ -37,7 +37,7 @@ _DEPARTURES = """
     SELECT make_timestamp(year, month, day, sched_dep_time // 100, sched_dep_time % 100, 0)
              + to_minutes(dep_delay) AS departed,
            carrier, CAST(flight AS INTEGER) AS flight, dest, CAST(dep_delay AS INTEGER) AS delay
-    FROM flights WHERE origin = $origin AND dep_delay IS NOT NULL
+    FROM flights WHERE origin = '{origin}' AND dep_delay IS NOT NULL
     ORDER BY departed, carrier, flight
 """
 _JUDGE = f"""
@@ -83,7 +83,7 @@ def prepare() -> dict[str, int]:
     for origin in ("JFK", "LGA"):
         with duckdb.connect() as judge:
             judge.register("flights", flights)
-            departures: pa.Table = judge.execute(_DEPARTURES, {"origin": origin}).to_arrow_table()
+            departures: pa.Table = judge.sql(_DEPARTURES.format(origin=origin)).to_arrow_table()
         pq.write_table(departures, f"{origin.lower()}.parquet", row_group_size=1 << 14)
         counts[origin] = departures.num_rows
     return counts

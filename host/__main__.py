@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     plan = commands.add_parser("explain", help="show the plan of a join, reading only schemas")
     _add_join_options(plan)
     plan.add_argument("--json", action="store_true", help="as a JSON object")
-    plan.set_defaults(module="plan")
+    plan.set_defaults(module="explain")
     devices = commands.add_parser("devices", help="list what a join can run on here")
     devices.set_defaults(module="devices")
     selftest = commands.add_parser("selftest", help="check the engine of this machine")
