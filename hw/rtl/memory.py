@@ -8,9 +8,17 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hw.rtl.plumbing import Buffer, Queue
+from hw.rtl.plumbing import Arbiter, Buffer, Queue, ShortQueue
 
-__all__ = ["ReadPort", "WritePort", "BlockMemory", "SlowMemory"]
+__all__ = ["ReadPort", "WritePort", "ReadShare", "WriteShare", "BlockMemory", "SlowMemory"]
+
+
+def _burst(address_bits):
+    return data.StructLayout({"address": address_bits, "count": address_bits + 1})
+
+
+def _write(word, address_bits):
+    return data.StructLayout({"address": address_bits, "word": word})
 
 
 class ReadPort(wiring.Signature):
@@ -23,7 +31,7 @@ class ReadPort(wiring.Signature):
     def __init__(self, word, address_bits):
         self.word = word
         self.address_bits = address_bits
-        burst = data.StructLayout({"address": address_bits, "count": address_bits + 1})
+        burst = _burst(address_bits)
         super().__init__(
             {"requests": Out(stream.Signature(burst)), "words": In(stream.Signature(word))}
         )
@@ -35,15 +43,14 @@ class WritePort(wiring.Signature):
     def __init__(self, word, address_bits):
         self.word = word
         self.address_bits = address_bits
-        write = data.StructLayout({"address": address_bits, "word": word})
-        super().__init__({"writes": Out(stream.Signature(write))})
+        super().__init__({"writes": Out(stream.Signature(_write(word, address_bits)))})
 
 
 class BurstCounter(wiring.Component):
     """Bursts to single addresses, one a cycle, one cycle of latency, no gap between bursts."""
 
     def __init__(self, address_bits):
-        burst = data.StructLayout({"address": address_bits, "count": address_bits + 1})
+        burst = _burst(address_bits)
         super().__init__(
             {
                 "bursts": In(stream.Signature(burst)),
@@ -64,6 +71,85 @@ class BurstCounter(wiring.Component):
         with m.Elif(self.addresses.valid & self.addresses.ready):
             m.d.sync += left.eq(left - 1)
             m.d.sync += self.addresses.payload.eq(self.addresses.payload + 1)
+        return m
+
+
+class ReadShare(wiring.Component):
+    """``readers`` share one ``port``: whole bursts in turn, each reader's words back to it.
+
+    Requires that a reader has room for what it asks for: one that does not take its words holds
+    up all. One word a cycle; adds 2 cycles to a request.
+    """
+
+    def __init__(self, word, address_bits, count):
+        self.word = word
+        self.address_bits = address_bits
+        self.count = count
+        super().__init__(
+            {
+                "readers": In(ReadPort(word, address_bits)).array(count),
+                "port": Out(ReadPort(word, address_bits)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.arbiter = arbiter = Arbiter(_burst(self.address_bits), self.count)
+        for i, reader in zip(arbiter.i, self.readers, strict=True):
+            wiring.connect(m, wiring.flipped(reader.requests), i)
+        ticket = data.StructLayout({"source": range(self.count), "count": self.address_bits + 1})
+        m.submodules.tickets = tickets = ShortQueue(ticket, 16)
+        m.submodules.requests = requests = Buffer(_burst(self.address_bits))
+        wiring.connect(m, requests.o, wiring.flipped(self.port.requests))
+        m.d.comb += [
+            arbiter.o.ready.eq(tickets.i.ready & requests.i.ready),
+            tickets.i.valid.eq(arbiter.o.valid & requests.i.ready),
+            tickets.i.payload.source.eq(arbiter.o.payload.source),
+            tickets.i.payload.count.eq(arbiter.o.payload.payload.count),
+            requests.i.valid.eq(arbiter.o.valid & tickets.i.ready),
+            requests.i.payload.eq(arbiter.o.payload.payload),
+        ]
+
+        done = Signal(self.address_bits + 1)  # words of the first ticket that went back
+        words = self.port.words
+        for number, reader in enumerate(self.readers):
+            mine = tickets.o.valid & (tickets.o.payload.source == number)
+            m.d.comb += reader.words.payload.eq(words.payload)
+            m.d.comb += reader.words.valid.eq(words.valid & mine)
+            with m.If(mine):
+                m.d.comb += words.ready.eq(reader.words.ready)
+        with m.If(words.valid & words.ready):
+            m.d.sync += done.eq(done + 1)
+            with m.If(done + 1 == tickets.o.payload.count):
+                m.d.sync += done.eq(0)
+                m.d.comb += tickets.o.ready.eq(1)
+        return m
+
+
+class WriteShare(wiring.Component):
+    """``writers`` share one ``port``, word by word in turn: one word a cycle, 1 cycle more."""
+
+    def __init__(self, word, address_bits, count):
+        self.word = word
+        self.address_bits = address_bits
+        self.count = count
+        super().__init__(
+            {
+                "writers": In(WritePort(word, address_bits)).array(count),
+                "port": Out(WritePort(word, address_bits)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.arbiter = arbiter = Arbiter(_write(self.word, self.address_bits), self.count)
+        for i, writer in zip(arbiter.i, self.writers, strict=True):
+            wiring.connect(m, wiring.flipped(writer.writes), i)
+        m.d.comb += [
+            self.port.writes.valid.eq(arbiter.o.valid),
+            self.port.writes.payload.eq(arbiter.o.payload.payload),
+            arbiter.o.ready.eq(self.port.writes.ready),
+        ]
         return m
 
 

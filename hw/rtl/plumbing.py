@@ -1,4 +1,4 @@
-"""Streams that do not look at their payload: buffer, queues, fork, join."""
+"""Streams that do not look at their payload: buffer, queues, fork, join, arbiter."""
 
 from amaranth.hdl import *
 from amaranth.lib import data, stream, wiring
@@ -6,7 +6,7 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Buffer", "Queue", "ShortQueue", "Fork", "Join"]
+__all__ = ["Buffer", "Queue", "ShortQueue", "Fork", "Join", "Arbiter"]
 
 
 class Buffer(wiring.Component):
@@ -185,4 +185,43 @@ class Join(wiring.Component):
         for name, i in inputs.items():
             m.d.comb += Value.cast(self.o.payload[name]).eq(Value.cast(i.payload))
             m.d.comb += i.ready.eq(self.o.valid & self.o.ready)
+        return m
+
+
+class Arbiter(wiring.Component):
+    """Fair merge of ``count`` streams ``i`` into ``o``; a token brings the number of its input.
+
+    Latency 1 cycle, one token a cycle. Payload of `o`: `payload`, `source`.
+    """
+
+    def __init__(self, shape, count):
+        self.count = count
+        chosen = data.StructLayout({"payload": shape, "source": range(count)})
+        super().__init__(
+            {"i": In(stream.Signature(shape)).array(count), "o": Out(stream.Signature(chosen))}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        last = Signal(range(self.count))  # served last, so served last of all
+        choice = Signal(range(self.count))
+        waiting = Cat(i.valid for i in self.i)
+        with m.Switch(last):
+            for served in range(self.count):
+                with m.Case(served):
+                    # Later assignments win: the input after the one served last has them all.
+                    for step in reversed(range(1, self.count + 1)):
+                        number = (served + step) % self.count
+                        with m.If(self.i[number].valid):
+                            m.d.comb += choice.eq(number)
+        with m.If(~self.o.valid | self.o.ready):
+            m.d.sync += self.o.valid.eq(waiting.any())
+            with m.If(waiting.any()):
+                m.d.sync += last.eq(choice)
+            with m.Switch(choice):
+                for number, i in enumerate(self.i):
+                    with m.Case(number):
+                        m.d.comb += i.ready.eq(i.valid)
+                        m.d.sync += Value.cast(self.o.payload.payload).eq(Value.cast(i.payload))
+                        m.d.sync += self.o.payload.source.eq(number)
         return m
