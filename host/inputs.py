@@ -16,6 +16,8 @@ Pushed: TypeAlias = "pa.RecordBatch | pa.Table | None"
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """The schema with dictionary types replaced by the types of their values."""
+    if not isinstance(schema, pa.Schema):
+        return schema  # the options say what is wrong with it
     return pa.schema(
         [
             field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field

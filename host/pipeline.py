@@ -55,13 +55,19 @@ class Pipeline(Generic[T, Result]):
     def _run(self) -> None:
         while (item := self._items.get()) is not _END:
             try:
-                for result in self._work(item):  # type: ignore[arg-type]
-                    self._put(result)
-                self._put(_END)
+                self._put_results(item)  # type: ignore[arg-type]
             except _Closed:
                 return
-            except BaseException as error:
-                self._put(_Failure(error))
+
+    def _put_results(self, item: T) -> None:
+        try:
+            for result in self._work(item):
+                self._put(result)
+            self._put(_END)
+        except _Closed:
+            raise
+        except BaseException as error:
+            self._put(_Failure(error))
 
     def _put(self, result: object) -> None:
         """Wait for room, but not for a reader who has gone."""
@@ -75,6 +81,7 @@ class Pipeline(Generic[T, Result]):
     def close(self) -> None:
         """End the thread; results that nobody read are dropped."""
         self._closing.set()
+        self._busy = False
         self._items.put(_END)
         self._thread.join()
 

@@ -65,6 +65,7 @@ class StreamJoin:
         self._late: list[tuple[str, np.ndarray, pa.RecordBatch]] = []
         self._failure: BaseException | None = None
         self._finished = False
+        self._closed = False
         opener = backend_opener(options, self.condition.key_bits)
         self.backend_name = opener.name
         self.manager = JoinManager(
@@ -98,7 +99,9 @@ class StreamJoin:
         Frees the state that only such tuples could have matched, also where the stream is silent.
         """
         self._check_open()
-        for _ in self._results():
+        # What was pushed before the promise is not judged by it, and no result is lost.
+        self._flush()
+        if self._pending or self._prepared is not None or self._pipeline.busy:
             raise JoinError("read the results of the last push before the watermark is advanced")
         for side, promised in ((Side.LEFT, left), (Side.RIGHT, right)):
             if promised is not None:
@@ -112,8 +115,8 @@ class StreamJoin:
             self._check_open()
             self._finished = True
             rest = self.inputs.rest()
-            if rest is not None and len(rest):
-                self._gather(rest)
+            if rest is not None:
+                self._collect(rest)
             self._flush()
         return self._results()
 
@@ -140,7 +143,9 @@ class StreamJoin:
 
     def close(self) -> None:
         """Release the engines; what was not read is lost."""
-        self._finished = True
+        if self._closed:
+            return
+        self._finished = self._closed = True
         self._pipeline.close()
         self.manager.close()
 
@@ -189,6 +194,7 @@ class StreamJoin:
     def _results(self) -> Iterator[pa.RecordBatch]:
         """Run what is pending: step 2 of a batch here, steps 3 to 5 of the one before beside it."""
         while self._pending or self._prepared or self._pipeline.busy:
+            self._check_alive()
             begin = time.perf_counter()
             try:
                 if self._prepared is None and self._pending:
@@ -197,6 +203,7 @@ class StreamJoin:
                     self.metrics.seconds += time.perf_counter() - begin
                     yield result
                     begin = time.perf_counter()
+                self._check_alive()  # it may have been closed between two results
                 if self._prepared is not None:
                     self._pipeline.start(self._prepared)
                     self._prepared = None
@@ -248,8 +255,13 @@ class StreamJoin:
         schema = options.schema(side)
         return RowStore(pa.schema([field for field in schema if field.name in needed]))
 
-    def _check_open(self) -> None:
+    def _check_alive(self) -> None:
+        if self._closed:
+            raise JoinError("this join is closed: what was not read is lost")
         if self._failure is not None:
             raise JoinError(f"this join has failed before: {self._failure}")
+
+    def _check_open(self) -> None:
+        self._check_alive()
         if self._finished:
             raise JoinError("this join is finished: begin another one")
