@@ -81,7 +81,7 @@ class _Writer:
         empty = pa.Table.from_batches([], join.options.schema(side))
         self._table(f"{letter}-schema", empty)
         store = join.stores[side]
-        self._table(f"{letter}-rows", pa.Table.from_batches(store.chunks(), store.schema))
+        self._table(f"{letter}-rows", pa.Table.from_batches([*store.chunks()], store.schema))
         for subwindow, tuples in join.manager.contents(side):
             name = f"{letter}-subwindow-{subwindow.number}"
             self._table(name, pa.table({"key": tuples["key"], "rid": tuples["rid"]}))

@@ -14,6 +14,19 @@ __all__ = ["NumpyBackend"]
 
 #: Steps that a search for a run's end walks before it searches.
 _WALK = 3
+_SMALLEST_ROOM = 1 << 12
+
+
+@dataclass(frozen=True)
+class _Buffer:
+    """Room for a main array, in two parallel arrays."""
+
+    keys: np.ndarray
+    rids: np.ndarray
+
+    @staticmethod
+    def of(rows: int, key_bits: int) -> "_Buffer":
+        return _Buffer(np.empty(rows, key_dtype(key_bits)), np.empty(rows, np.uint32))
 
 
 @dataclass
@@ -21,39 +34,63 @@ class _Subwindow:
     """A main array: keys ascend, equal keys keep their order of arrival."""
 
     capacity: int
-    keys: np.ndarray
-    rids: np.ndarray
+    buffer: _Buffer
+    count: int = 0
+
+    @property
+    def keys(self) -> np.ndarray:
+        return self.buffer.keys[: self.count]
+
+    @property
+    def rids(self) -> np.ndarray:
+        return self.buffer.rids[: self.count]
 
 
 class NumpyBackend:
-    """Each subwindow is two parallel sorted arrays, keys and rids, in host memory."""
+    """Each subwindow is two parallel sorted arrays, keys and rids, in host memory.
+
+    A merge writes into the stream's spare buffer and leaves the old one as the next spare:
+    arrays that grow by a batch at a time would leave the heap in pieces.
+    """
 
     name = "numpy"
 
     def __init__(self, params: JoinParams) -> None:
         self.params = params
         self._subwindows: dict[tuple[Side, int], _Subwindow] = {}
+        self._spare = {side: self._room(0) for side in Side}
+
+    def _room(self, rows: int) -> _Buffer:
+        return _Buffer.of(rows, self.params.key_bits)
 
     def create(self, side: Side, subwindow: int, capacity: int) -> None:
-        keys = np.empty(0, key_dtype(self.params.key_bits))
-        self._subwindows[side, subwindow] = _Subwindow(capacity, keys, np.empty(0, np.uint32))
+        self._subwindows[side, subwindow] = _Subwindow(capacity, self._room(0))
 
     def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
         target = self._subwindows[side, subwindow]
-        held, more = len(target.keys), len(tuples)
+        held, more = target.count, len(tuples)
         if held + more > target.capacity:
             raise WindowFull(
                 f"{more} tuples do not fit in a subwindow of {target.capacity} that holds {held}"
             )
-        if not held:
-            target.keys, target.rids = tuples["key"].copy(), tuples["rid"].copy()
-            return
+        into = self._take_spare(side, held + more, target.capacity)
         # Behind equal keys that came before: the merge is stable.
         places = np.searchsorted(target.keys, tuples["key"], "right") + np.arange(more)
         stays = np.ones(held + more, bool)
         stays[places] = False
-        target.keys = _merged(target.keys, tuples["key"], places, stays)
-        target.rids = _merged(target.rids, tuples["rid"], places, stays)
+        _merge(into.keys, target.keys, tuples["key"], places, stays)
+        _merge(into.rids, target.rids, tuples["rid"], places, stays)
+        left, target.buffer, target.count = target.buffer, into, held + more
+        # The larger one stays: a passing small subwindow must not cost the spare.
+        if into is self._spare[side] or len(left.keys) > len(self._spare[side].keys):
+            self._spare[side] = left
+
+    def _take_spare(self, side: Side, rows: int, capacity: int) -> _Buffer:
+        """Room for `rows` tuples: the spare buffer, or one of twice the size."""
+        spare = self._spare[side]
+        if rows <= len(spare.keys) <= max(capacity, rows):
+            return spare
+        return self._room(min(max(2 * rows, _SMALLEST_ROOM), max(capacity, rows)))
 
     def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
         wanted = probes.intervals
@@ -78,7 +115,7 @@ class NumpyBackend:
 
     def tuples(self, side: Side, subwindow: int) -> np.ndarray:
         source = self._subwindows[side, subwindow]
-        result = np.empty(len(source.keys), tuple_dtype(self.params.key_bits))
+        result = np.empty(source.count, tuple_dtype(self.params.key_bits))
         result["key"], result["rid"] = source.keys, source.rids
         return result
 
@@ -107,10 +144,9 @@ def _ends(keys: np.ndarray, start: np.ndarray, hi: np.ndarray) -> np.ndarray:
     return end
 
 
-def _merged(
-    held: np.ndarray, more: np.ndarray, places: np.ndarray, stays: np.ndarray
-) -> np.ndarray:
-    result = np.empty(len(stays), held.dtype)
-    result[places] = more
-    result[stays] = held
-    return result
+def _merge(
+    into: np.ndarray, held: np.ndarray, more: np.ndarray, places: np.ndarray, stays: np.ndarray
+) -> None:
+    merged = into[: len(stays)]
+    merged[places] = more
+    merged[stays] = held
