@@ -1,136 +1,175 @@
 """SQL text -> what the device does, and what is left over.
 
-A condition over `l.` and `r.` columns becomes integer keys, closed intervals of keys, and an exact
-residual. For now: an AND of comparisons with constant offsets over one pair of integer columns.
+A condition over `l.` and `r.` columns becomes integer keys, closed intervals of keys of the other
+stream, filters of one stream alone, and an exact residual.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
-from host.errors import ConditionError
-from hw.spec.predicates import ALL, Band, Predicate, empty_intervals
-from hw.spec.tuples import Side, key_dtype, key_limits
+from host.errors import ConditionError, EvaluationError
+from host.evaluate import Frame, evaluate, is_true
+from host.joinkeys import Equality
+from host.plan import Bands, Plan, planned
+from host.sql.binding import Binder
+from host.sql.expressions import Node, columns_of
+from host.sql.logic import TRUE, all_of
+from hw.spec.predicates import ALL, Predicate
+from hw.spec.tuples import Side, key_dtype
 
-__all__ = ["JoinCondition", "compile_condition"]
-
-_FLIPPED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
+__all__ = ["JoinCondition", "Residual", "compile_condition"]
 
 
 @dataclass(frozen=True)
-class _Linear:
-    """left * left column + right * right column + constant."""
+class Residual:
+    """What is left to check on each candidate pair."""
 
-    left: int
-    right: int
-    constant: int
-    names: tuple[str | None, str | None]
+    condition: Node
 
-    def plus(self, other: "_Linear", sign: int) -> "_Linear":
-        names = tuple(a or b for a, b in zip(self.names, other.names, strict=True))
-        return _Linear(self.left + sign * other.left, self.right + sign * other.right,
-                       self.constant + sign * other.constant, names)
+    def evaluate(self, left: pa.RecordBatch, right: pa.RecordBatch) -> np.ndarray:
+        """Which pairs of rows (left i with right i) pass; NULL does not."""
+        return is_true(self.condition, Frame(len(left), {Side.LEFT: left, Side.RIGHT: right}))
 
 
 @dataclass(frozen=True)
 class JoinCondition:
-    """A compiled condition; see `compile_condition`."""
+    """A compiled condition: immutable, and the same on every machine.
+
+    A pair matches iff both tuples are matchable, the stored one's key is in an interval of the
+    probe's, and the residual (if there is one) holds.
+    """
 
     text: str
-    key_bits: int
-    predicate: Predicate | None
-    names: tuple[str | None, str | None]
-    residual: None = None
-    columns: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+    plan: Plan
+    residual: Residual | None
+
+    @property
+    def key_bits(self) -> int:
+        """Width of the keys: 32 or 64."""
+        return self.plan.keys.key_bits
+
+    @property
+    def predicate(self) -> Predicate | None:
+        """The intervals as a predicate over keys, if they are integer sums without factors."""
+        return self.plan.keys.predicate
+
+    @property
+    def equalities(self) -> tuple[Equality, ...]:
+        return self.plan.equalities
+
+    @property
+    def primary(self) -> Bands | None:
+        """The bands that the keys search; None if the keys are hashes or all alike."""
+        return self.plan.primary
+
+    @property
+    def second(self) -> Bands | None:
+        """The next best bands, which are in the residual as well."""
+        return self.plan.second
+
+    @property
+    def columns(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The columns of left and of right that the residual reads."""
+        read = columns_of(self.residual.condition) if self.residual else set()
+        left, right = (frozenset(c.name for c in read if c.side is side) for side in Side)
+        return left, right
 
     def encode(self, side: Side, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Keys of the rows of `batch`, and which of them can be in a pair at all."""
-        name = self.names[side]
-        if name is None:
-            return np.zeros(len(batch), key_dtype(self.key_bits)), np.ones(len(batch), bool)
-        column = batch.column(name)
-        keys = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
-        matchable = pc.is_valid(column).to_numpy(zero_copy_only=False)
-        return keys.astype(key_dtype(self.key_bits)), matchable
+        """Keys of the rows of `batch`, and which of them can be in a pair at all.
+
+        A row that cannot (a NULL in what the key is made of, a condition on this side alone that
+        fails) has a place in the window and any key.
+        """
+        frame = Frame(len(batch), {side: batch})
+        matchable = is_true(all_of(self.plan.filters[side]), frame)
+        keys = self.plan.keys.encode(side, frame, matchable)
+        if keys.valid is not None:
+            matchable = matchable & keys.valid
+        return keys.data, matchable
 
     def intervals(self, side: Side, keys: np.ndarray) -> np.ndarray:
-        """Closed intervals of the other side's keys for probe keys of `side`."""
-        found = self.predicate.intervals(side, keys)
-        if not self.predicate.negated:
-            return found
-        smallest, largest = key_limits(self.key_bits)
-        lo, hi = found["lo"][:, 0], found["hi"][:, 0]
-        result = empty_intervals(self.key_bits, (len(keys), 2))
-        below, above = lo > smallest, hi < largest
-        result["lo"][below, 0], result["hi"][below, 0] = smallest, lo[below] - 1
-        result["lo"][above, 1], result["hi"][above, 1] = hi[above] + 1, largest
-        return result
+        """Closed intervals of keys of the other side for probe keys of `side`.
+
+        interval_dtype of shape (len(keys), at least 1); disjoint within a row, empty if lo > hi.
+        """
+        if keys.dtype != key_dtype(self.key_bits):
+            raise TypeError(f"keys must be {key_dtype(self.key_bits)}, not {keys.dtype}")
+        return self.plan.keys.intervals(side, keys)
 
     def explain(self) -> list[tuple[str, str]]:
-        return [("on the device", self.text), ("key width", f"{self.key_bits} bits")]
+        """What is done where, as (label, text)."""
+        plan = self.plan
+        device = plan.primary.parts if plan.primary else [e.part for e in plan.equalities]
+        hashed = " (as a hash)" if device and not plan.primary else ""
+        filters = [part for side in plan.filters for part in side]
+        return [
+            ("equality keys", ", ".join(e.part.text for e in plan.equalities) or "none"),
+            ("on the device", (_text(device) + hashed) or _FOR_ALL[self.predicate == ALL]),
+            ("second predicate", _text(plan.second.parts) if plan.second else "none"),
+            ("one-sided filters", _text(filters) or "none"),
+            ("residual", self.residual.condition.text if self.residual else "none"),
+            ("key width", f"{self.key_bits} bits"),
+            ("why", plan.why),
+        ]
+
+
+_FOR_ALL = {True: "every pair", False: "no pair"}
+
+
+def _text(parts: tuple[Node, ...] | list[Node]) -> str:
+    return all_of(parts).text if parts else ""
 
 
 def compile_condition(on: str, left: pa.Schema, right: pa.Schema) -> JoinCondition:
-    """Compile `on` for streams of these schemas; raise ConditionError for what cannot be run."""
-    tree = sqlglot.parse_one(on, read="spark")
-    predicate, names = ALL, (None, None)
-    for conjunct in tree.flatten() if isinstance(tree, exp.And) else [tree]:
-        found, names = _comparison(conjunct.unnest())
-        if found.negated:
-            predicate = found
-        else:
-            (a,), (b,) = predicate.bands, found.bands
-            predicate = Predicate((Band(_of(max, a.lo, b.lo), _of(min, a.hi, b.hi)),))
-    types = [schema.field(n).type for schema, n in zip((left, right), names, strict=True) if n]
-    narrow = all(t.bit_width <= 32 and t != pa.uint32() for t in types)
-    return JoinCondition(on, 32 if narrow else 64, predicate, names)
+    """Compile `on` for streams of these schemas.
+
+    Raises ConditionError, one sentence that names the part, for what cannot be run: nothing that
+    depends on the text and the schemas alone fails later.
+    """
+    condition = Binder(left, right).boolean(_parsed(on))
+    plan = planned(condition)
+    residual = all_of(plan.residual)
+    compiled = JoinCondition(on, plan, None if residual == TRUE else Residual(residual))
+    _try(condition, compiled, left, right)
+    return compiled
 
 
-def _of(choose, a, b):
-    return b if a is None else a if b is None else choose(a, b)
+def _parsed(on: str) -> exp.Expr:
+    if not on.strip():
+        raise ConditionError("the condition is empty: write a comparison such as l.a = r.a")
+    try:
+        trees = sqlglot.parse(on, read="spark")
+    except SqlglotError as error:
+        raise ConditionError(f"the condition cannot be read: {_reason(error)}") from None
+    if len(trees) != 1 or trees[0] is None:
+        raise ConditionError(f"the condition has {len(trees)} statements instead of one")
+    return trees[0]
 
 
-def _comparison(node: exp.Expression) -> tuple[Predicate, tuple]:
-    if isinstance(node, exp.Not):
-        predicate, names = _comparison(node.this.unnest())
-        return Predicate(predicate.bands, not predicate.negated), names
-    if isinstance(node, exp.Between):
-        lows, names = _comparison(exp.GTE(this=node.this, expression=node.args["low"]))
-        highs, _ = _comparison(exp.LTE(this=node.this, expression=node.args["high"]))
-        (a,), (b,) = lows.bands, highs.bands
-        return Predicate((Band(_of(max, a.lo, b.lo), _of(min, a.hi, b.hi)),)), names
-    kind, a, b = type(node), node.this.unnest(), node.expression.unnest()
-    if isinstance(a, exp.Abs):
-        return _comparison(exp.Between(this=a.this, low=exp.Neg(this=b), high=b))
-    form = _linear(a).plus(_linear(b), -1)
-    if form.right < 0:
-        form = _linear(b).plus(_linear(a), -1)
-        kind = _FLIPPED.get(kind, kind)
-    if (form.left, form.right) != (-1, 1):
-        raise ConditionError(f"`{node.sql('spark')}` is not a comparison of l. with r.")
-    # right - left + constant <kind> 0
-    at = -form.constant
-    bands = {exp.EQ: (at, at), exp.NEQ: (at, at), exp.LT: (None, at - 1), exp.LTE: (None, at),
-             exp.GT: (at + 1, None), exp.GTE: (at, None)}
-    return Predicate((Band(*bands[kind]),), kind is exp.NEQ), form.names
+def _reason(error: SqlglotError) -> str:
+    """What the parser says, in one line without the parser's own names."""
+    details = getattr(error, "errors", None)
+    if not details:
+        return str(error).splitlines()[0]
+    first = details[0]
+    return f"there is an error at `{first['highlight']}`, column {first['col']}"
 
 
-def _linear(node: exp.Expression) -> _Linear:
-    node = node.unnest()
-    match node:
-        case exp.Column():
-            is_left = node.table == "l"
-            names = (node.name, None) if is_left else (None, node.name)
-            return _Linear(int(is_left), int(not is_left), 0, names)
-        case exp.Literal():
-            return _Linear(0, 0, int(node.this), (None, None))
-        case exp.Neg():
-            return _Linear(0, 0, 0, (None, None)).plus(_linear(node.this), -1)
-        case exp.Add() | exp.Sub():
-            sign = 1 if isinstance(node, exp.Add) else -1
-            return _linear(node.this).plus(_linear(node.expression), sign)
-    raise ConditionError(f"`{node.sql('spark')}` cannot be run")
+def _try(
+    condition: Node, compiled: JoinCondition, left: pa.Schema, right: pa.Schema
+) -> None:
+    """Run everything on no rows, which finds what the types did not."""
+    empty = {side: pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
+             for side, schema in ((Side.LEFT, left), (Side.RIGHT, right))}
+    try:
+        evaluate(condition, Frame(0, empty))
+        for side in Side:
+            keys, _ = compiled.encode(side, empty[side])
+            compiled.intervals(side, keys)
+    except EvaluationError as error:
+        raise ConditionError(str(error)) from None

@@ -1,0 +1,1 @@
+"""The condition language: SQL text -> typed expressions, and their kernels over columns."""
