@@ -308,8 +308,8 @@ def test_a_command_that_is_not_whole_is_bad_use(capsys, argv, sentence):
          "--late-output 'o.csv' is the same file as --output: choose another name"),
         (["--select", "l.idd"], "select: left has no column 'idd', did you mean 'id'?"),
         (["--time", "t,ts"], "time: left has no column 't', did you mean 'ts'?"),
-        (["--index", "rap"], "index 'rap' is not in this version: use auto or bisort"),
-        (["--backend", "board"], "backend 'board' is not in this version: use numpy"),
+        (["--backend", "numpy", "--device", "7"],
+         "backend numpy has no devices: leave out '7'"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_exit_code_1(files, capsys, more, sentence):
