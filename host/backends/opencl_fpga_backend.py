@@ -1,0 +1,109 @@
+"""The FPGA form of the OpenCL engines: single-work-item kernels joined by channels."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from host.backend import Probes
+from host.errors import BackendUnavailable, WindowFull
+from hw.opencl.devices import DeviceError
+from hw.spec.params import JoinParams
+from hw.spec.predicates import REGISTER, Bound, registers
+from hw.spec.tuples import NOT, RECORD, Side
+
+__all__ = ["FpgaFormBackend"]
+
+class FpgaFormBackend:
+    """Subwindows in the memory of a device with channels; `device` is a part of its name.
+
+    Where params.cores is more than one, each subwindow is dealt over the cores tuple by tuple. Its
+    positions then count core after core, and a probe has as many runs a band as there are cores.
+    """
+
+    name = "opencl-fpga"
+
+    def __init__(
+        self, params: JoinParams, device: str | None = None, *, timeout_s: float = 60.0
+    ) -> None:
+        try:
+            from hw.opencl.fpga.engine import Engine, find_device
+
+            self._engine = Engine(params, find_device(device), timeout_s=timeout_s)
+        except ImportError:
+            raise BackendUnavailable(
+                'PyOpenCL is not installed: install it with pip install "pyopencl[pocl]"'
+            ) from None
+        except DeviceError as error:
+            raise BackendUnavailable(str(error)) from error
+        self.params = params
+        self._mirrors: dict[tuple[Side, int], np.ndarray] = {}
+
+    def create(self, side: Side, subwindow: int, capacity: int) -> None:
+        if capacity > self.params.subwindow:
+            raise ValueError(
+                f"capacity must be at most {self.params.subwindow}, the engine's subwindow, "
+                f"not {capacity}"
+            )
+        self._engine.create(side, subwindow, capacity)
+
+    def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
+        capacity, held = self._engine.room(side, subwindow)
+        if held + len(tuples) > capacity:
+            raise WindowFull(
+                f"{len(tuples)} tuples do not fit in a subwindow of {capacity} that holds {held}"
+            )
+        self._mirrors.pop((side, subwindow), None)
+        self._engine.insert(side, subwindow, tuples)
+
+    def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
+        given = self._registers(probes) if probes.wanted is None else probes.wanted
+        answers = [
+            self._engine.probe(
+                stored, subwindows, probes.keys, given[..., first : first + self.params.bands],
+                negated=probes.negated,
+            )[0]
+            for first in range(0, given.shape[-1], self.params.bands)
+        ]
+        records = answers[0] if len(answers) == 1 else np.concatenate(answers, axis=2)
+        if probes.negated and self.params.cores > 1:
+            held = [self._engine.room(stored, number)[1] for number in subwindows]
+            return _outside(records, held)
+        return records
+
+    def _registers(self, probes: Probes) -> np.ndarray:
+        assert probes.predicate is not None
+        words = registers(probes.predicate, probes.side, self.params.key_bits)
+        if len(words):
+            return words
+        nothing = np.zeros(1, REGISTER)
+        nothing["lo_bound"] = Bound.NEVER
+        return nothing
+
+    def rids(self, side: Side, subwindow: int) -> np.ndarray:
+        mirror = self._mirrors.get((side, subwindow))
+        if mirror is None:
+            mirror = self._engine.rids(side, subwindow)
+            mirror.flags.writeable = False
+            self._mirrors[side, subwindow] = mirror
+        return mirror
+
+    def tuples(self, side: Side, subwindow: int) -> np.ndarray:
+        return self._engine.tuples(side, subwindow)
+
+    def expire(self, side: Side, subwindow: int) -> None:
+        self._mirrors.pop((side, subwindow), None)
+        self._engine.expire(side, subwindow)
+
+    def close(self) -> None:
+        self._mirrors.clear()
+        self._engine.close()
+
+
+def _outside(records: np.ndarray, held: Sequence[int]) -> np.ndarray:
+    """One `not` record a core as plain runs: what lies before, between and behind them."""
+    subwindows, probes, cores = records.shape
+    runs = np.zeros((subwindows, probes, cores + 1), RECORD)
+    runs["start"][:, :, 1:] = records["end"] & ~NOT
+    runs["end"][:, :, :-1] = records["start"]
+    runs["end"][:, :, -1] = np.array(held, np.uint32)[:, None]
+    return runs
