@@ -1,0 +1,412 @@
+"""The join core: insertion engine and probing engine over one memory, behind commands."""
+
+from amaranth.hdl import *
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.rtl.boundary_generator import register_layout
+from hw.rtl.insertion_engine import InsertionEngine
+from hw.rtl.layouts import (
+    check_geometry,
+    index_entries,
+    key_shape,
+    main_words,
+    record_layout,
+    row_count,
+    tuple_layout,
+    wide_token,
+    word_layout,
+)
+from hw.rtl.memory import BlockMemory, ReadPort, WritePort
+from hw.rtl.partitioner import PipelinedPartitioner
+from hw.rtl.probing_engine import ProbingEngine
+from hw.spec import JoinParams
+from hw.spec.commands import Opcode, Status
+
+__all__ = ["JoinCore", "Statistics", "command_layout", "reply_layout", "core_address_bits"]
+
+#: A number of tuples on the wire, and a subwindow's number (hw.spec.commands.HEADER).
+WIRE_BITS = 32
+
+
+def command_layout(params: JoinParams):
+    """A command of hw.spec.commands, its payload apart: that follows as a frame.
+
+    dense, chunk_words  how the probing engine works (see there)
+    """
+    return data.StructLayout(
+        {
+            "opcode": 8, "side": 1, "subwindow": WIRE_BITS, "count": WIRE_BITS,
+            "explicit": 1, "negated": 1, "dense": 1,
+            "chunk_words": range(ProbingEngine.CHUNK + 1),
+            "band_count": range(params.bands + 1),
+            "bands": data.ArrayLayout(register_layout(), params.bands),
+        }
+    )
+
+
+def reply_layout():
+    """The answer to a command: its first fields, `status`, and the tuples now in the subwindow."""
+    return data.StructLayout(
+        {"opcode": 8, "side": 1, "subwindow": WIRE_BITS, "status": 8, "rows": WIRE_BITS}
+    )
+
+
+class Statistics(data.Struct):
+    """What a core has done since its reset.
+
+    cycles   busy with a command
+    stalled  of these, in which a memory port owed a word or took none
+    """
+
+    cycles: 48
+    stalled: 48
+    tuples: 48
+    records: 48
+
+
+def core_address_bits(params: JoinParams, slots):
+    """Address bits of a core's memory: each slot's main array and one spare."""
+    return (main_words(params) * (slots + 1) - 1).bit_length()
+
+
+class Refusal(enum.Enum, shape=2):
+    """What becomes of the payload of a refused command."""
+
+    NONE = 0
+    TUPLES = 1
+    PROBES = 2
+
+
+class JoinCore(wiring.Component):
+    """Keeps up to ``slots`` subwindows of both streams; obeys one of ``commands`` after another.
+
+    CREATE  begins a subwindow of `count` tuples at most
+    INSERT  merges the frame ``tuples`` (`count` of them, ascending by key, at most
+            `insert_buffer`) into it
+    PROBE   answers the frame ``probes`` with the frame ``records``
+    EXPIRE  ends it
+
+    Each command ends with one of ``replies``. A refused command (no such subwindow, no slot, no
+    room) changes nothing; its payload is taken and dropped, and a refused probe is answered by an
+    empty frame. The status bits are about the command's stream, after the command: its newest
+    subwindow is full; its oldest is empty, or it has none. Numbers of subwindows ascend.
+
+    reads    read ports of one memory: two for each prober, then the insertion engine's
+    writes   its write port. The memory has `core_address_bits` and keeps what it holds over a
+             reset, though the core forgets it
+
+    The main arrays are double-buffered with one spare among all: an insertion writes the spare,
+    and what it read becomes the spare.
+    """
+
+    def __init__(self, params: JoinParams, *, slots=3, design="wide",
+                 partitioner=PipelinedPartitioner):
+        check_geometry(params)
+        if slots < 1 or (slots + 1) & slots:
+            raise ValueError(f"slots must be one less than a power of two, not {slots}")
+        self.params = params
+        self.slots = slots
+        self.address_bits = bits = core_address_bits(params, slots)
+        word, lanes = word_layout(params), params.lanes
+        self.batch = BlockMemory(word, max(2, params.insert_buffer // lanes))
+        self.index = BlockMemory(key_shape(params), index_entries(params) * (slots + 1))
+        self.insertion = InsertionEngine(params, bits, self.batch.address_bits, design)
+        self.probing = ProbingEngine(params, bits, arrays=slots + 1, partitioner=partitioner)
+        super().__init__(
+            {
+                "commands": In(stream.Signature(command_layout(params))),
+                "tuples": In(stream.Signature(wide_token(tuple_layout(params), lanes))),
+                "probes": In(stream.Signature(wide_token(key_shape(params), lanes))),
+                "records": Out(stream.Signature(wide_token(record_layout(), lanes))),
+                "replies": Out(stream.Signature(reply_layout())),
+                "statistics": Out(Statistics),
+                "reads": Out(ReadPort(word, bits)).array(2 * params.probers + 1),
+                "writes": Out(WritePort(word, bits)).array(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        for name in ("batch", "index", "insertion", "probing"):
+            m.submodules[name] = getattr(self, name)
+        command = Signal(self.commands.payload.shape())
+        table = _SlotTable(m, self.params, self.slots)
+        self._connect_memory(m)
+        self._connect_probing(m, command, table)
+
+        status = Signal(len(Status))
+        refused = Signal()
+        refusal = Signal(Refusal)
+        turn = Signal(range(self.slots + 1))
+        fill_address = Signal(self.batch.address_bits)
+        probing = Signal()
+        fits = Signal()
+        m.d.comb += fits.eq(
+            (command.count <= table.capacity - table.rows)
+            & (command.count <= self.params.insert_buffer)
+        )
+        merge = self.insertion.commands.payload
+        m.d.comb += merge.source.eq(table.address)
+        m.d.comb += merge.target.eq(table.spare_address)
+        m.d.comb += merge.stored.eq(table.rows)
+        m.d.comb += merge.inserted.eq(command.count)
+        m.d.comb += self.batch.write.writes.payload.address.eq(fill_address)
+        m.d.comb += self.batch.write.writes.payload.word.eq(self.tuples.payload.data)
+        reply = self.replies.payload
+        for name in ("opcode", "side", "subwindow"):
+            m.d.comb += reply[name].eq(command[name])
+        m.d.comb += reply.status.eq(status)
+        m.d.comb += reply.rows.eq(Mux(table.found & ~refused, table.rows, 0))
+
+        with m.FSM() as fsm:
+            with m.State("TAKE"):
+                m.d.comb += self.commands.ready.eq(1)
+                m.d.sync += command.eq(self.commands.payload)
+                m.d.sync += refused.eq(0)
+                m.d.sync += turn.eq(0)
+                table.forget()
+                with m.If(self.commands.valid):
+                    m.next = "FIND"
+            with m.State("FIND"):
+                table.look(turn, command)
+                m.d.sync += turn.eq(turn + 1)
+                with m.If(turn == self.slots - 1):
+                    m.next = "OBEY"
+            with m.State("OBEY"):
+                m.d.sync += turn.eq(0)
+                m.d.sync += fill_address.eq(0)
+                m.d.sync += refused.eq(~table.found)
+                m.d.sync += refusal.eq(Refusal.NONE)
+                m.next = "SURVEY"
+                with m.Switch(command.opcode):
+                    with m.Case(Opcode.CREATE):
+                        good = ~table.found & table.free & (command.count <= self.params.subwindow)
+                        m.d.sync += refused.eq(~good)
+                        with m.If(good):
+                            table.create(command)
+                    with m.Case(Opcode.INSERT):
+                        m.d.sync += refusal.eq(Refusal.TUPLES)
+                        m.next = "REFUSE"
+                        with m.If(table.found & fits):
+                            m.next = "FILL"
+                        with m.Else():
+                            m.d.sync += refused.eq(1)
+                    with m.Case(Opcode.PROBE):
+                        m.d.sync += refusal.eq(Refusal.PROBES)
+                        m.next = "REFUSE"
+                        with m.If(table.found):
+                            m.next = "PROBE"
+                    with m.Case(Opcode.EXPIRE), m.If(table.found):
+                        table.expire()
+                    with m.Default():
+                        m.d.sync += refused.eq(1)
+            with m.State("FILL"):
+                m.d.comb += self.tuples.ready.eq(1)
+                m.d.comb += self.batch.write.writes.valid.eq(
+                    self.tuples.valid & ~self.tuples.payload.end
+                )
+                with m.If(self.tuples.valid):
+                    m.d.sync += fill_address.eq(fill_address + 1)
+                    with m.If(self.tuples.payload.end):
+                        m.next = "MERGE"
+            with m.State("MERGE"):
+                with m.If(command.count == 0):
+                    m.next = "SURVEY"
+                with m.Else():
+                    m.d.comb += self.insertion.commands.valid.eq(1)
+                    with m.If(self.insertion.commands.ready):
+                        m.next = "WAIT"
+            with m.State("WAIT"):
+                m.d.comb += self.insertion.done.ready.eq(1)
+                with m.If(self.insertion.done.valid):
+                    table.inserted(self.insertion.done.payload)
+                    m.next = "SURVEY"
+            with m.State("PROBE"):
+                m.d.comb += probing.eq(1)
+                with m.If(self.records.valid & self.records.ready & self.records.payload.end):
+                    m.next = "SURVEY"
+            with m.State("REFUSE"):
+                with m.If(refusal == Refusal.TUPLES):
+                    m.d.comb += self.tuples.ready.eq(1)
+                    with m.If(self.tuples.valid & self.tuples.payload.end):
+                        m.next = "SURVEY"
+                with m.Else():
+                    m.d.comb += self.probes.ready.eq(1)
+                    with m.If(self.probes.valid & self.probes.payload.end):
+                        m.next = "NO RECORDS"
+            with m.State("NO RECORDS"):
+                m.d.comb += self.records.valid.eq(1)
+                m.d.comb += self.records.payload.end.eq(1)
+                with m.If(self.records.ready):
+                    m.next = "SURVEY"
+            with m.State("SURVEY"):
+                table.survey(turn, command.side)
+                m.d.sync += turn.eq(turn + 1)
+                with m.If(turn == self.slots - 1):
+                    m.next = "JUDGE"
+            with m.State("JUDGE"):
+                m.d.sync += status.eq(
+                    Cat(table.newest_full, ~table.any | table.oldest_empty, refused)
+                )
+                m.next = "REPLY"
+            with m.State("REPLY"):
+                m.d.comb += self.replies.valid.eq(1)
+                with m.If(self.replies.ready):
+                    m.next = "TAKE"
+        self._gate_probes(m, probing)
+        self._count(m, ~fsm.ongoing("TAKE"))
+        return m
+
+    def _connect_memory(self, m):
+        insertion, probing = self.insertion, self.probing
+        for outer, inner in zip(self.reads, [*probing.words, insertion.main], strict=True):
+            wiring.connect(m, inner, wiring.flipped(outer))
+        wiring.connect(m, insertion.new_main, wiring.flipped(self.writes[0]))
+        wiring.connect(m, insertion.batch, self.batch.read)
+        wiring.connect(m, insertion.index, self.index.read)
+        # The index array is written twice: for the insertion engine's splitter, and into the
+        # partitioners.
+        entry, copy = self.index.write.writes, probing.entries
+        m.d.comb += [
+            entry.valid.eq(insertion.new_index.writes.valid),
+            entry.payload.eq(insertion.new_index.writes.payload),
+            copy.valid.eq(insertion.new_index.writes.valid),
+            copy.payload.key.eq(insertion.new_index.writes.payload.word),
+            insertion.new_index.writes.ready.eq(1),
+        ]
+        address = insertion.new_index.writes.payload.address
+        within = (index_entries(self.params) - 1).bit_length()
+        m.d.comb += copy.payload.partition.eq(address[:within])
+        m.d.comb += copy.payload.array.eq(address[within:])
+
+    def _connect_probing(self, m, command, table):
+        probing = self.probing
+        for name in ("bands", "band_count", "explicit", "negated", "dense", "chunk_words"):
+            m.d.comb += getattr(probing, name).eq(command[name])
+        m.d.comb += probing.base.eq(table.address)
+        m.d.comb += probing.rows.eq(table.rows)
+        m.d.comb += probing.array.eq(table.buffer)
+
+    def _gate_probes(self, m, probing):
+        """Probes and records pass only while a probe is under way."""
+        inner = self.probing
+        ended = Signal()  # this probe's keys are all in
+        m.d.comb += inner.probes.payload.eq(self.probes.payload)
+        with m.If(probing):
+            m.d.comb += inner.probes.valid.eq(self.probes.valid & ~ended)
+            m.d.comb += self.probes.ready.eq(inner.probes.ready & ~ended)
+            m.d.comb += self.records.valid.eq(inner.records.valid)
+            m.d.comb += self.records.payload.eq(inner.records.payload)
+            m.d.comb += inner.records.ready.eq(self.records.ready)
+            with m.If(self.probes.valid & self.probes.ready & self.probes.payload.end):
+                m.d.sync += ended.eq(1)
+        with m.Else():
+            m.d.sync += ended.eq(0)
+
+    def _count(self, m, busy):
+        counters = self.statistics
+        late = Signal(len(self.reads))
+        for n, port in enumerate(self.reads):
+            owed = Signal(self.address_bits + 1, name=f"owed_{n}")
+            asked = port.requests.valid & port.requests.ready
+            came = port.words.valid & port.words.ready
+            m.d.sync += owed.eq(owed + Mux(asked, port.requests.payload.count, 0) - came)
+            m.d.sync += late[n].eq(
+                (port.requests.valid & ~port.requests.ready)
+                | ((owed != 0) & port.words.ready & ~port.words.valid)
+            )
+        blocked = Signal()
+        m.d.sync += blocked.eq(self.writes[0].writes.valid & ~self.writes[0].writes.ready)
+        m.d.sync += counters.cycles.eq(counters.cycles + busy)
+        m.d.sync += counters.stalled.eq(counters.stalled + (busy & (late.any() | blocked)))
+        with m.If(self.tuples.valid & self.tuples.ready):
+            m.d.sync += counters.tuples.eq(counters.tuples + self.tuples.payload.count)
+        with m.If(self.records.valid & self.records.ready):
+            m.d.sync += counters.records.eq(counters.records + self.records.payload.count)
+
+
+class _SlotTable:
+    """The core's subwindows, looked at one a cycle; a part of the core's module `m`."""
+
+    def __init__(self, m, params, slots):
+        self.m = m
+        self.slots = slots
+        self.words = main_words(params)
+        rows = row_count(params)
+        buffer = range(slots + 1)
+        layout = data.StructLayout(
+            {"used": 1, "side": 1, "subwindow": WIRE_BITS, "rows": rows, "capacity": rows,
+             "buffer": buffer}
+        )
+        self.entries = Array(
+            Signal(layout, name=f"slot_{n}", init={"buffer": n}) for n in range(slots)
+        )
+        self.spare = Signal(buffer, init=slots)
+        # What FIND found.
+        self.found = Signal()
+        self.slot = Signal(range(max(2, slots)))
+        self.free = Signal()
+        self.free_slot = Signal(range(max(2, slots)))
+        self.rows = Signal(rows)
+        self.capacity = Signal(rows)
+        self.buffer = Signal(buffer)
+        bits = (self.words * (slots + 1) - 1).bit_length()
+        self.address = Signal(bits)
+        self.spare_address = Signal(bits)
+        m.d.comb += self.address.eq(self.buffer * self.words)
+        m.d.comb += self.spare_address.eq(self.spare * self.words)
+        # What SURVEY saw.
+        self.any = Signal()
+        self.newest = Signal(WIRE_BITS)
+        self.newest_full = Signal()
+        self.oldest = Signal(WIRE_BITS)
+        self.oldest_empty = Signal()
+
+    def forget(self):
+        self.m.d.sync += [
+            self.found.eq(0), self.free.eq(0), self.any.eq(0), self.newest_full.eq(0),
+            self.oldest_empty.eq(0),
+        ]
+
+    def look(self, turn, command):
+        entry, m = self.entries[turn], self.m
+        mine = (entry.side == command.side) & (entry.subwindow == command.subwindow)
+        with m.If(entry.used & mine):
+            m.d.sync += [
+                self.found.eq(1), self.slot.eq(turn), self.rows.eq(entry.rows),
+                self.capacity.eq(entry.capacity), self.buffer.eq(entry.buffer),
+            ]
+        with m.If(~entry.used):
+            m.d.sync += [self.free.eq(1), self.free_slot.eq(turn)]
+
+    def create(self, command):
+        entry = self.entries[self.free_slot]
+        self.m.d.sync += [
+            entry.used.eq(1), entry.side.eq(command.side), entry.rows.eq(0),
+            entry.subwindow.eq(command.subwindow),
+            entry.capacity.eq(command.count[: len(entry.capacity)]),
+            self.rows.eq(0),
+        ]
+
+    def inserted(self, rows):
+        """The merged array is the subwindow's now, the one before it is the spare."""
+        entry = self.entries[self.slot]
+        self.m.d.sync += [
+            entry.rows.eq(rows), entry.buffer.eq(self.spare), self.spare.eq(self.buffer),
+            self.rows.eq(rows),
+        ]
+
+    def expire(self):
+        self.m.d.sync += [self.entries[self.slot].used.eq(0), self.rows.eq(0)]
+
+    def survey(self, turn, side):
+        entry, m = self.entries[turn], self.m
+        with m.If(entry.used & (entry.side == side)):
+            m.d.sync += self.any.eq(1)
+            with m.If(~self.any | (entry.subwindow > self.newest)):
+                m.d.sync += self.newest.eq(entry.subwindow)
+                m.d.sync += self.newest_full.eq(entry.rows == entry.capacity)
+            with m.If(~self.any | (entry.subwindow < self.oldest)):
+                m.d.sync += self.oldest.eq(entry.subwindow)
+                m.d.sync += self.oldest_empty.eq(entry.rows == 0)
