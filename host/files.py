@@ -103,7 +103,8 @@ class ParquetSource:
     def batches(self, rows: int, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         import pyarrow.parquet as pq
 
-        with reading(self.path), pq.ParquetFile(self.path) as file:
+        # Buffered ahead, every row group that was read would stay in memory to the end.
+        with reading(self.path), pq.ParquetFile(self.path, pre_buffer=False) as file:
             yield from file.iter_batches(batch_size=rows, columns=columns)
 
 

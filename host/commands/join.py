@@ -59,10 +59,10 @@ def join_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _check_targets(arguments: argparse.Namespace) -> None:
     others = {"LEFT": arguments.left, "RIGHT": arguments.right}
-    if arguments.output:
+    if arguments.output is not None:
         check_target(arguments.output, "--output", others)
         others["--output"] = arguments.output
-    if arguments.late_output:
+    if arguments.late_output is not None:
         check_target(arguments.late_output, "--late-output", others)
 
 

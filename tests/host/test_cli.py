@@ -298,6 +298,8 @@ def test_a_command_that_is_not_whole_is_bad_use(capsys, argv, sentence):
     [
         (["--output", "o.xls"], "the ending of 'o.xls' tells no format: use .parquet, .pq, .arrow, "
          ".ipc, .feather, .csv or .csv.gz"),
+        (["--output", ""], "the ending of '' tells no format: use .parquet, .pq, .arrow, "
+         ".ipc, .feather, .csv or .csv.gz"),
         (["--output", "no/o.csv"],
          "--output 'no/o.csv' is in a directory that does not exist: make it first"),
         (["--output", "./left.parquet"],

@@ -73,6 +73,18 @@ def test_one_column_can_be_read_alone(tmp_path):
         assert {tuple(batch.schema.names) for batch in source.batches(100, ["ts"])} == {("ts",)}
 
 
+# CSV is read some blocks ahead: 40 MB whatever the file's size, which would take a larger file.
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.ipc"])
+def test_a_file_is_never_in_memory_as_a_whole(tmp_path, name):
+    rows = 1 << 20
+    numbers = np.random.default_rng(1).integers(0, 1 << 60, (2, rows))
+    whole = pa.table({"a": numbers[0], "b": numbers[1]})
+    source = open_source(write(whole, tmp_path / name, rows=1 << 16))
+    size, before = whole.nbytes, pa.total_allocated_bytes()
+    most = max(pa.total_allocated_bytes() - before for _ in chunks(source, 1 << 15))
+    assert most < size / 2
+
+
 def of_csv(tmp_path, text):
     path = tmp_path / "a.csv"
     path.write_text(text)
