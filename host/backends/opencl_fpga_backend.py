@@ -39,11 +39,6 @@ class FpgaFormBackend:
         self._mirrors: dict[tuple[Side, int], np.ndarray] = {}
 
     def create(self, side: Side, subwindow: int, capacity: int) -> None:
-        if capacity > self.params.subwindow:
-            raise ValueError(
-                f"capacity must be at most {self.params.subwindow}, the engine's subwindow, "
-                f"not {capacity}"
-            )
         self._engine.create(side, subwindow, capacity)
 
     def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:

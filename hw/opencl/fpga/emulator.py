@@ -13,12 +13,12 @@ def library() -> Path:
     return Path(sys.prefix) / "lib" / "libintelocl_emu.so"
 
 
-def environment(folder: Path, kernels: int = 128) -> dict[str, str]:
+def environment(folder: Path, kernels: int = 16) -> dict[str, str]:
     """Variables under which a process finds the emulator, and OpenCL's other devices too.
 
     They count only if they are set before OpenCL looks for devices. The .icd file goes to `folder`,
     because the one that the packages ship names a path that does not exist. `kernels` run at once
-    at most (each is a thread, 255 at most).
+    at most: each is a thread, and threads without work spin, so ask for no more than needed.
     """
     (folder / "fpga_emulator.icd").write_text(f"{library()}\n")
     return {

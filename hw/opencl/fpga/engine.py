@@ -4,20 +4,23 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from threading import Lock
+from typing import NoReturn
 
 import numpy as np
 import pyopencl as cl
 
 from hw.opencl.devices import Device, DeviceError, choose, list_devices, open_device
+from hw.opencl.fpga.arena import Arena
 from hw.opencl.fpga.source import (
     BLOCK,
     COUNTERS,
     ORDERS,
     RESULT,
+    STAGED,
     insertion_kernels,
-    partition_rows,
     probing_kernels,
-    slot_rows,
     source,
     storing_kernels,
 )
@@ -77,62 +80,89 @@ def find_device(wanted: str | None = None) -> ChannelDevice:
 
 
 @dataclass
+class _Loaded:
+    """A program on its device. All engines of one program share its channels: they take turns."""
+
+    context: cl.Context
+    kernels: dict[str, cl.Kernel]
+    queues: dict[str, cl.CommandQueue]
+    lock: Lock
+    broken: str = ""
+
+
+@cache
+def _load(where: ChannelDevice, text: str, names: tuple[str, ...]) -> _Loaded:
+    context = open_device(where.device)
+    with warnings.catch_warnings():
+        # The emulator lists every kernel that it did not vectorise.
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        program = build(where.device, context, text)
+    # Kernels that talk to each other run at once: each has a queue of its own.
+    return _Loaded(
+        context,
+        {name: cl.Kernel(program, name) for name in names},
+        {name: cl.CommandQueue(context) for name in names},
+        Lock(),
+    )
+
+
+@dataclass
 class _Subwindow:
-    """Where a subwindow lies: the slot of each core's memory, and its tuples there."""
+    """Where a subwindow lies in every core's memory, and how many tuples are there."""
 
     capacity: int
-    slot: int
+    share: int  # most tuples of a core
+    partition_rows: int
+    first: int  # row
+    index: int  # entry
     counts: np.ndarray  # by core
 
     @property
     def rows(self) -> int:
         return int(self.counts.sum())
 
+    @property
+    def entries(self) -> int:
+        return -(-self.share // self.partition_rows)
+
 
 class Engine:
     """Distribution, join cores and collection over one device's memory.
 
-    Every core's memory is a row of equal slots, one to a subwindow, and one more: a merge goes from
-    a subwindow's slot to a free one. Keys, rids and index arrays are apart, so probers read keys
-    alone.
+    The memories of all cores are laid out alike. A merge goes from a subwindow's rows to free ones,
+    which then are its rows. Keys, rids and index arrays are apart, so probers read keys alone.
     """
 
     def __init__(
         self, params: JoinParams, where: ChannelDevice, *, timeout_s: float = 60.0
     ) -> None:
         self.params, self._where, self._timeout_s = params, where, timeout_s
-        self._context = open_device(where.device)
-        program = self._built()
-        self._kernels: dict[str, cl.Kernel] = {}
-        self._queues: dict[str, cl.CommandQueue] = {}
-        for name in [
+        names = [
             *storing_kernels(params),
             *(n for core in range(params.cores) for n in insertion_kernels(params, core)),
             *probing_kernels(params),
-        ]:
-            # Kernels that talk to each other run at once: each has a queue of its own.
-            self._kernels[name] = cl.Kernel(program, name)
-            self._queues[name] = cl.CommandQueue(self._context)
+        ]
+        text = source(params, where.depth, where.key_depth)
+        self._loaded = _load(where, text, tuple(names))
+        self._context = self._loaded.context
         self._copies = cl.CommandQueue(self._context)
         self._key = key_dtype(params.key_bits)
-        self._rows = slot_rows(params)
         self._subwindows: dict[tuple[Side, int], _Subwindow] = {}
-        self._free: list[int] = []
-        self._slots = 0
-        self._memory: list[dict[str, cl.Buffer]] = []
+        self._widths = {"keys": self._key.itemsize, "rids": 4, "index": self._key.itemsize}
+        self._arenas = {"rows": Arena(1 << 12), "entries": Arena(1 << 10)}
+        self._memory = [
+            {name: self._buffer(self._arena(name).size * width)
+             for name, width in self._widths.items()}
+            for _ in range(params.cores)
+        ]
         self._counters = self._filled(params.cores * COUNTERS * 4)
-        self._staged = [self._buffer(self._rows * tuple_dtype(params.key_bits).itemsize)
-                        for _ in range(params.cores)]
-        self._grow(4)
+        self._staged: list[cl.Buffer] = []
+        self._staged_rows = 0
 
     # Memory.
 
-    def _built(self) -> cl.Program:
-        text = source(self.params, self._where.depth, self._where.key_depth)
-        with warnings.catch_warnings():
-            # The emulator lists every kernel that it did not vectorise.
-            warnings.simplefilter("ignore", cl.CompilerWarning)
-            return build(self._where.device, self._context, text)
+    def _arena(self, name: str) -> Arena:
+        return self._arenas["entries" if name == "index" else "rows"]
 
     def _buffer(self, size: int) -> cl.Buffer:
         return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, max(size, 16))
@@ -150,39 +180,50 @@ class Engine:
         flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
         return cl.Buffer(self._context, flags, hostbuf=np.ascontiguousarray(array))
 
-    def _grow(self, slots: int) -> None:
-        """Make every core's memory `slots` slots long; what is there stays."""
-        sizes = {
-            "keys": self._rows * self._key.itemsize,
-            "rids": self._rows * 4,
-            "index": self.params.partitions * self._key.itemsize,
-        }
-        if slots * self._rows >= 1 << 32:
-            raise MemoryError(f"{slots} subwindows of {self._rows} rows a core are too many")
-        memory = [
-            {name: self._buffer(slots * size) for name, size in sizes.items()}
-            for _ in range(self.params.cores)
-        ]
-        for old, new in zip(self._memory, memory, strict=False):    # none, to begin with
-            for name, size in sizes.items():
-                cl.enqueue_copy(
-                    self._copies, new[name], old[name], byte_count=self._slots * size
-                ).wait()
-        self._memory = memory
-        self._free += range(self._slots, slots)
-        self._slots = slots
+    def _take(self, kind: str, places: int) -> int:
+        """Free rows or entries at the same place of every core's memory."""
+        arena = self._arenas[kind]
+        first = arena.take(places)
+        if first is None:
+            self._grow(kind, 2 * arena.size + places)
+            first = arena.take(places)
+            assert first is not None
+        return first
 
-    def _slot(self) -> int:
-        if not self._free:
-            self._grow(2 * self._slots)
-        return self._free.pop()
+    def _grow(self, kind: str, places: int) -> None:
+        """Make every core's memory longer; what is there stays."""
+        arena = self._arenas[kind]
+        if places >= 1 << 32:
+            raise DeviceError(f"an engine of the FPGA form holds 2**32 {kind}, not {places}")
+        for memory in self._memory:
+            for name in memory:
+                if self._arena(name) is arena:
+                    longer = self._buffer(places * self._widths[name])
+                    count = arena.size * self._widths[name]
+                    cl.enqueue_copy(self._copies, longer, memory[name], byte_count=count).wait()
+                    memory[name] = longer
+        arena.grow(places)
+
+    def _stage(self, tuples: int) -> None:
+        """Make room for each core's share of a batch."""
+        share = -(-tuples // self.params.cores)
+        if share > self._staged_rows:
+            size = share * tuple_dtype(self.params.key_bits).itemsize
+            self._staged = [self._buffer(size) for _ in range(self.params.cores)]
+            self._staged_rows = share
 
     # Commands.
 
     def create(self, side: Side, subwindow: int, capacity: int) -> None:
         """Begin an empty subwindow."""
-        counts = np.zeros(self.params.cores, np.uint32)
-        self._subwindows[side, subwindow] = _Subwindow(capacity, self._slot(), counts)
+        share = max(1, -(-capacity // self.params.cores))
+        partition_rows = -(-share // self.params.partitions)
+        area = _Subwindow(
+            capacity, share, partition_rows, self._take("rows", share), 0,
+            np.zeros(self.params.cores, np.uint32),
+        )
+        area.index = self._take("entries", area.entries)
+        self._subwindows[side, subwindow] = area
 
     def room(self, side: Side, subwindow: int) -> tuple[int, int]:
         """The subwindow's capacity and the tuples that it holds."""
@@ -190,8 +231,10 @@ class Engine:
         return area.capacity, area.rows
 
     def expire(self, side: Side, subwindow: int) -> None:
-        """Forget the subwindow; its slot is free."""
-        self._free.append(self._subwindows.pop((side, subwindow)).slot)
+        """Forget the subwindow; its memory is free."""
+        area = self._subwindows.pop((side, subwindow))
+        self._arenas["rows"].give_back(area.first, area.share)
+        self._arenas["entries"].give_back(area.index, area.entries)
 
     def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
         """Store a sorted batch that fits: every core stages its share, then merges it."""
@@ -199,6 +242,7 @@ class Engine:
             return
         area = self._subwindows[side, subwindow]
         batch = self._given(tuples)
+        self._stage(len(tuples))
         for first, count in self._pieces(len(tuples), self._where.depth):
             arguments: dict[str, tuple] = {"distribute_tuples": (batch, first, count)}
             for core in range(self.params.cores):
@@ -208,29 +252,29 @@ class Engine:
             self._launch(storing_kernels(self.params), arguments)
         counters = np.empty((self.params.cores, COUNTERS), np.uint32)
         cl.enqueue_copy(self._copies, counters, self._counters)
-        target = self._slot()
-        merged = area.counts + counters[:, 2]
+        target = self._take("rows", area.share)
+        merged = area.counts + counters[:, STAGED]
         for core in range(self.params.cores):
             self._merge(core, area, target, int(merged[core]))
-        self._free.append(area.slot)
-        area.slot, area.counts = target, merged
+        self._arenas["rows"].give_back(area.first, area.share)
+        area.first, area.counts = target, merged
 
     def _merge(self, core: int, area: _Subwindow, target: int, merged: int) -> None:
-        """Merge what a core has staged with its part of the subwindow, into another slot."""
+        """Merge what a core has staged with its part of the subwindow, into other rows."""
         memory, staged = self._memory[core], self._staged[core]
         keys, rids, mergers = memory["keys"], memory["rids"], self.params.mergers
         for first, count in self._pieces(merged, self._where.depth * mergers):
             arguments: dict[str, tuple] = {
                 f"split_{core}": (
-                    keys, staged, self._counters, area.slot * self._rows, int(area.counts[core]),
-                    target * self._rows, first, first + count,
+                    keys, staged, self._counters, area.first, int(area.counts[core]), target,
+                    first, first + count, area.partition_rows,
                 ),
-                f"index_partitions_{core}": (memory["index"], target * self.params.partitions),
+                f"index_partitions_{core}": (memory["index"], area.index),
             }
             for merger in range(mergers):
                 arguments[f"feed_main_{core}_{merger}"] = (keys, rids)
                 arguments[f"feed_batch_{core}_{merger}"] = (staged,)
-                arguments[f"merge_{core}_{merger}"] = (keys, rids)
+                arguments[f"merge_{core}_{merger}"] = (keys, rids, area.partition_rows)
             self._launch(insertion_kernels(self.params, core), arguments)
 
     def rids(self, side: Side, subwindow: int) -> np.ndarray:
@@ -250,7 +294,7 @@ class Engine:
         first = 0
         for memory, count in zip(self._memory, area.counts.tolist(), strict=True):
             if count:
-                offset = area.slot * self._rows * dtype.itemsize
+                offset = area.first * dtype.itemsize
                 cl.enqueue_copy(
                     self._copies, column[first : first + count], memory[name], src_offset=offset
                 )
@@ -314,9 +358,7 @@ class Engine:
         for core, memory in enumerate(self._memory):
             places = np.zeros((len(areas), 4), np.uint32)
             for place, area in zip(places, areas, strict=True):
-                place[:3] = (
-                    area.slot * self._rows, area.counts[core], area.slot * self.params.partitions
-                )
+                place[:] = area.first, area.counts[core], area.index, area.partition_rows
             place_buffer = self._given(places)
             arguments[f"bound_{core}"] = (
                 batch.given, count, bands, int(batch.intervals), len(areas)
@@ -339,8 +381,8 @@ class Engine:
 
     def _scan_rows(self, areas: list[_Subwindow], probes: int) -> int:
         """Whole partitions where neighbours share them, else a few rows after a search."""
-        rows = partition_rows(self.params)
-        partitions = sum(-(-int(area.counts.max()) // rows) for area in areas)
+        rows = max((area.partition_rows for area in areas), default=1)
+        partitions = sum(-(-int(area.counts.max()) // area.partition_rows) for area in areas)
         return min(rows, MOST_SCANNED if probes * len(areas) >= partitions else SCAN_ROWS)
 
     # Launches.
@@ -374,34 +416,42 @@ class Engine:
 
     def _launch(self, names: list[str], arguments: dict[str, tuple]) -> None:
         """Run kernels together and wait for all; `names` has each after those that feed it."""
-        events: list[cl.Event] = []
-        for name in names:
-            kernel, queue = self._kernels[name], self._queues[name]
-            kernel.set_args(
-                *(np.uint32(a) if isinstance(a, int) else a for a in arguments[name])
-            )
-            after = events[-1:] if self._where.staged else None
-            events.append(cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,), wait_for=after))
-            queue.flush()
-        self._await(names, events)
+        with self._loaded.lock:
+            if self._loaded.broken:
+                raise DeviceStuck(self._loaded.broken)
+            events: list[cl.Event] = []
+            for name in names:
+                kernel, queue = self._loaded.kernels[name], self._loaded.queues[name]
+                kernel.set_args(
+                    *(np.uint32(a) if isinstance(a, int) else a for a in arguments[name])
+                )
+                after = events[-1:] if self._where.staged else None
+                events.append(
+                    cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,), wait_for=after)
+                )
+                queue.flush()
+            self._await(names, events)
 
     def _await(self, names: list[str], events: list[cl.Event]) -> None:
         deadline = time.monotonic() + self._timeout_s
         pause_s = 0.0
         for name, event in zip(names, events, strict=True):
-            while (status := event.command_execution_status) != 0:
-                if status < 0:
-                    raise DeviceStuck(f"kernel {name} failed with status {status}")
+            while (status := event.command_execution_status) > 0:
                 if time.monotonic() > deadline:
-                    raise DeviceStuck(f"kernel {name} did not end in {self._timeout_s:g} s")
+                    self._give_up(f"kernel {name} did not end in {self._timeout_s:g} s")
                 time.sleep(pause_s)
                 pause_s = min(pause_s + 1e-5, 1e-3)
+            if status < 0:
+                self._give_up(f"kernel {name} failed with status {status}")
+
+    def _give_up(self, why: str) -> NoReturn:
+        # Nothing can be said of what is left in the channels.
+        self._loaded.broken = why
+        raise DeviceStuck(why)
 
     def close(self) -> None:
-        """Release the device's memory."""
+        """Release the device's memory; the program stays for the next engine."""
         self._subwindows.clear()
-        self._kernels.clear()
-        self._queues.clear()
         self._memory.clear()
         self._staged.clear()
 

@@ -1,7 +1,7 @@
 // The indexer of core CORE (PanJoin IV): index[p] is the key of the first tuple of partition p. It
 // works while the mergers write, not after them, so the index costs no pass over the main array.
 
-// Requires: index points to the part of the target's subwindow.
+// Requires: the target's index array begins at entry `first`.
 TASK HERE(index_partitions)(__global key_t *restrict index, uint first)
 {
     uint due;

@@ -34,15 +34,15 @@ TASK UNIT(feed_batch)(__global const tuple_t *restrict staged)
 
 // Ensures: both pieces are one ascending piece at its place in the target; the main array's tuples
 //          go before equal ones of the batch. The first tuple of every partition is announced.
-TASK UNIT(merge)(__global key_t *restrict keys, __global uint *restrict rids)
+TASK UNIT(merge)(__global key_t *restrict keys, __global uint *restrict rids, uint partition_rows)
 {
     uint4 piece;                        // target row, place in the merged array, main, batch
     GET(UNIT(merge_piece), piece);
     uint main_left = piece.z;
     uint batch_left = piece.w;
     uint count = piece.z + piece.w;
-    uint partition = (piece.y + PARTITION_ROWS - 1) / PARTITION_ROWS;
-    uint until_entry = partition * PARTITION_ROWS - piece.y;
+    uint partition = (piece.y + partition_rows - 1) / partition_rows;
+    uint until_entry = partition * partition_rows - piece.y;
     tuple_t of_main, of_batch;
     bool main_held = false, batch_held = false;
     // One tuple a clock: what an iteration needs of the one before are these registers. Memory is
@@ -76,6 +76,6 @@ TASK UNIT(merge)(__global key_t *restrict keys, __global uint *restrict rids)
             PUT(UNIT(entries), entry);
             partition++;
         }
-        until_entry = until_entry == 0 ? PARTITION_ROWS - 1 : until_entry - 1;
+        until_entry = until_entry == 0 ? partition_rows - 1 : until_entry - 1;
     }
 }

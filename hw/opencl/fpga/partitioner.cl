@@ -15,7 +15,8 @@ uint UNIT(share)(uint probes, uint bands)
     return rows * bands * 2;
 }
 
-// Requires: areas[s] = { first row, tuples, first index entry } of subwindow s.
+// Requires: areas[s] = { first row, tuples, first index entry, rows a partition } of subwindow s,
+//           whose index array has PARTITIONS entries at most.
 // Ensures:  a target for each bound, and one that closes; rows to scan are asked for once for all
 //           bounds of a sequence that fall into them. Partitions longer than scan_rows are searched
 //           first, down to that many rows.
@@ -27,7 +28,7 @@ TASK UNIT(partition)(__global const key_t *restrict index, __global const key_t 
     const uint expected = UNIT(share)(probes, bands);
     for (uint subwindow = 0; subwindow < subwindows; subwindow++) {
         uint4 area = areas[subwindow];
-        uint entries = (area.y + PARTITION_ROWS - 1) / PARTITION_ROWS;
+        uint entries = (area.y + area.w - 1) / area.w;
         PIPELINE
         for (uint i = 0; i < entries; i++)
             entry[i] = index[area.z + i];
@@ -69,8 +70,8 @@ TASK UNIT(partition)(__global const key_t *restrict index, __global const key_t 
             target.above = above;
             target.closing = closing;
             target.known = bound.empty || first == 0;
-            uint row = target.known ? 0 : (first - 1) * PARTITION_ROWS;
-            uint count = target.known ? 0 : min((uint)PARTITION_ROWS, area.y - row);
+            uint row = target.known ? 0 : (first - 1) * area.w;
+            uint count = target.known ? 0 : min(area.w, area.y - row);
             while (count > scan_rows) {             // search: a memory latency a step
                 uint half_count = count / 2;
                 bool before = BEFORE(keys[area.x + row + half_count], bound.key, above);

@@ -14,11 +14,10 @@ __all__ = [
     "COUNTERS",
     "ORDERS",
     "RESULT",
+    "STAGED",
     "STAR",
     "insertion_kernels",
-    "partition_rows",
     "probing_kernels",
-    "slot_rows",
     "source",
     "storing_kernels",
 ]
@@ -27,6 +26,7 @@ __all__ = [
 BLOCK = 64
 #: Words of a core's row of counters: its turns to store (left, right), staged tuples, unused.
 COUNTERS = 4
+STAGED = 2
 #: How the collection orders results: hw/opencl/fpga/collection.cl.
 ORDERS = ("none", "outer", "strict")
 #: The run of a star, a word of the result stream without data.
@@ -42,19 +42,9 @@ typedef struct { key_t key; uint first, count; bool above, fresh, known, closing
 """
 
 
-def slot_rows(params: JoinParams) -> int:
-    """Tuples of a subwindow that fall to one core."""
-    return -(-params.subwindow // params.cores)
-
-
-def partition_rows(params: JoinParams) -> int:
-    """Tuples between two entries of a core's index array, at least 1."""
-    return max(1, -(-slot_rows(params) // params.partitions))
-
-
 def source(params: JoinParams, depth: int = 64, key_depth: int = 512) -> str:
     """The whole program, ready for an FPGA's compiler; `depth` is of the channels between kernels,
-    `key_depth` of those from memory to the probers.
+    `key_depth` of those from memory to the probers. Subwindows may have any size.
     """
     return "\n".join(_parts(params, depth, key_depth)) + "\n"
 
@@ -122,12 +112,11 @@ def _sizes(params: JoinParams, depth: int, key_depth: int) -> Iterator[str]:
         "LANES": params.probers,
         "BANDS": params.bands,
         "PARTITIONS": params.partitions,
-        "PARTITION_ROWS": partition_rows(params),
         "BLOCK": BLOCK,
         "DEPTH": depth,
         "KEY_DEPTH": key_depth,
         "COUNTERS": COUNTERS,
-        "STAGED": 2,
+        "STAGED": STAGED,
         **{bound.name: bound.value for bound in Bound},
         **{order.upper(): number for number, order in enumerate(ORDERS)},
     }

@@ -29,14 +29,15 @@ uint HERE(main_share)(__global const key_t *restrict keys, uint main_count,
 
 // Requires: the core's staged tuples and its main array, `count` keys from row `first`, ascend.
 // Ensures:  the mergers know which parts of both make [from, to) of the merged array, which begins
-//           at row `target`; the indexer knows how many entries they will send.
+//           at row `target`; the indexer knows how many entries they will send, one every
+//           partition_rows tuples.
 TASK HERE(split)(__global const key_t *restrict keys, __global const tuple_t *restrict staged,
                  __global const uint *restrict counters,
-                 uint first, uint count, uint target, uint from, uint to)
+                 uint first, uint count, uint target, uint from, uint to, uint partition_rows)
 {
     uint batch_count = counters[CORE * COUNTERS + STAGED];
-    uint due = (to + PARTITION_ROWS - 1) / PARTITION_ROWS
-             - (from + PARTITION_ROWS - 1) / PARTITION_ROWS;
+    uint due = (to + partition_rows - 1) / partition_rows
+             - (from + partition_rows - 1) / partition_rows;
     PUT(HERE(entries_due), due);
     uint main_at = HERE(main_share)(keys + first, count, staged, batch_count, from);
     uint merged = from;
