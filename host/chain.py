@@ -22,10 +22,16 @@ _UNBOUNDED_ROWS = 1 << 18
 
 
 def subwindow_rows(window: Window, stored: Side) -> int:
-    """Rows of a subwindow, where the user does not say."""
-    if isinstance(window, RowWindow):
-        return min(max(-(-window.rows(stored) // _LINKS), _SMALLEST_ROWS), _LARGEST_ROWS)
-    return _UNBOUNDED_ROWS
+    """Rows of a subwindow, where the user does not say.
+
+    A quarter of the window; an eighth where the window is large, since there the rows that wait
+    to expire with their subwindow cost more than another subwindow to probe.
+    """
+    if not isinstance(window, RowWindow):
+        return _UNBOUNDED_ROWS
+    rows = window.rows(stored)
+    share = max(-(-rows // (2 * _LINKS)), min(-(-rows // _LINKS), _UNBOUNDED_ROWS))
+    return min(max(share, _SMALLEST_ROWS), _LARGEST_ROWS)
 
 
 @dataclass

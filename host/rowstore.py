@@ -6,6 +6,8 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from host.pages import empty_pages
+
 __all__ = ["RowStore"]
 
 #: Chunks below this are joined with their neighbours, so that single rows do not pile up.
@@ -144,7 +146,7 @@ def _write(ring: np.ndarray, end: int, values: np.ndarray) -> None:
 
 
 def _resized(ring: np.ndarray, size: int, first: int, end: int) -> np.ndarray:
-    result = np.empty(size, ring.dtype)
+    result = empty_pages(size, ring.dtype)
     for row in range(first, end, _CHUNK_ROWS):
         rows = np.arange(row, min(row + _CHUNK_ROWS, end))
         result[rows % size] = ring[rows % len(ring)]

@@ -7,6 +7,7 @@ import numpy as np
 
 from host.backend import Probes
 from host.errors import WindowFull
+from host.pages import empty_pages
 from hw.spec.params import JoinParams
 from hw.spec.tuples import NOT, RECORD, Side, key_dtype, tuple_dtype
 
@@ -26,7 +27,7 @@ class _Buffer:
 
     @staticmethod
     def of(rows: int, key_bits: int) -> "_Buffer":
-        return _Buffer(np.empty(rows, key_dtype(key_bits)), np.empty(rows, np.uint32))
+        return _Buffer(empty_pages(rows, key_dtype(key_bits)), empty_pages(rows, np.uint32))
 
 
 @dataclass
