@@ -112,13 +112,16 @@ def _keep_runtime(place):
                 os.mkdir(fresh)
 
 
-def simulate(component, testbench, *, name, simulator=None, seed=1, settings=None, sources=()):
+def simulate(
+    component, testbench, *, name, simulator=None, seed=1, settings=None, sources=(), only=None
+):
     """Run the cocotb tests of the module `testbench` on a component; raise if one fails.
 
     name       of the top module and of the cached build
     simulator  "verilator" or "icarus"; by default the environment's SIM, else "verilator"
     settings   what `bench_settings()` returns inside the simulator
     sources    Verilog files (a synthesised netlist) to run instead of the component
+    only       the tests whose names contain this, instead of all
 
     Returns what the bench printed.
     """
@@ -133,7 +136,7 @@ def simulate(component, testbench, *, name, simulator=None, seed=1, settings=Non
             results = runner.test(
                 test_module=testbench, hdl_toplevel=name, hdl_toplevel_lang="verilog",
                 build_dir=place, test_dir=run_dir, seed=seed, log_file=log,
-                results_xml=None, timescale=("1ns", "1ps"),
+                test_filter=only, timescale=("1ns", "1ps"),
                 extra_env={SETTINGS: json.dumps(settings or {}), "COCOTB_ANSI_OUTPUT": "0"},
             )
             tests, failures = get_results(results)

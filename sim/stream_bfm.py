@@ -59,7 +59,7 @@ class StreamSource:
     """Sends values into the input stream `name` of the design.
 
     An offered value is held until it is taken. `pause()` is asked once a cycle while nothing is
-    offered. `taken` counts the values that went in.
+    offered. `taken` counts the values that went in, `cycles` lists the cycle of each.
     """
 
     def __init__(self, dut, name, *, shape=None, pause=never, clk="clk"):
@@ -71,6 +71,7 @@ class StreamSource:
         self.pause = pause
         self.pending = deque()
         self.taken = 0
+        self.cycles = []
         self.valid.value = 0
         self._task = start_soon(self._run())
 
@@ -91,8 +92,10 @@ class StreamSource:
 
     async def _run(self):
         offered = False
+        cycle = 0
         while True:
             await FallingEdge(self.clk)
+            cycle += 1
             if not offered and self.pending and not self.pause():
                 self.payload.value = self.pending[0]
                 offered = True
@@ -102,6 +105,7 @@ class StreamSource:
             if offered and self.ready.value == 1:
                 self.pending.popleft()
                 self.taken += 1
+                self.cycles.append(cycle)
                 offered = False
 
 

@@ -1,5 +1,7 @@
 """In-simulator tests of hw.rtl.wide_merger.WideMerger."""
 
+import json
+
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
@@ -117,7 +119,9 @@ async def every_lane_gives_a_tuple_a_cycle(dut, kind):
     main, batch = (sorted_tuples(np_rng, kind, count) for _ in range(2))
     bench.send(main, batch)
     await bench.expect(main, batch)
-    rate = 2 * count / (bench.merged.cycles[-1] - bench.merged.cycles[0])
+    rate = round(2 * count / (bench.merged.cycles[-1] - bench.merged.cycles[0]), 4)
+    latency = bench.merged.cycles[0] - bench.main.cycles[0]
+    print("FIGURE", json.dumps({"kind": kind, "tuples_a_cycle": rate, "latency_cycles": latency}))
     assert rate >= 0.98 * LANES, f"{rate} tuples a cycle"
 
 

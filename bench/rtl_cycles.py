@@ -1,0 +1,89 @@
+"""Cycle figures of the gateware: exact, so that they hold to the digit on every machine.
+
+    python -m bench.rtl_cycles [name ...]
+"""
+
+import argparse
+import json
+import re
+
+from hw.rtl.layouts import tuple_layout
+from hw.rtl.merger import Merger
+from hw.rtl.wide_merger import WideMerger
+from hw.spec import JoinParams
+from sim.elaborate import simulate
+from sim.insertion_bench import InsertionBench
+
+__all__ = ["SUITE", "run"]
+
+STORED = 1 << 16
+INSERTED = 1 << 12
+#: Cycles in which SlowMemory moves words, of all cycles.
+AWAKE = 512 / 528
+
+
+def _figures(text):
+    found = re.findall(r"FIGURE (\{.*\})", text)
+    return {figure.pop("kind"): figure for figure in map(json.loads, found)}
+
+
+def merger():
+    dut = Merger(tuple_layout(JoinParams()))
+    return _figures(simulate(dut, "sim.merger_tb", name="merger", only="a_tuple_a_cycle"))
+
+
+def wide_merger(lanes):
+    dut = WideMerger(tuple_layout(JoinParams()), lanes)
+    settings = {"lanes": lanes}
+    return _figures(
+        simulate(dut, "sim.wide_merger_tb", name=f"wide_merger_{lanes}", settings=settings,
+                 only="every_lane_gives_a_tuple_a_cycle")
+    )
+
+
+def insertion(design, lanes, memory):
+    """A batch of 4K into 64K; the share of what memory could move, where memory is the limit."""
+    sizes = dict(subwindow=2 * STORED, insert_buffer=INSERTED, mergers=8, lanes=lanes)
+    settings = {"params": sizes, "figures": True, "stored": STORED}
+    dut = InsertionBench(JoinParams(**sizes), design, memory)
+    name = f"insertion_{design}_{lanes}_{memory}"
+    figures = _figures(
+        simulate(dut, "sim.insertion_engine_tb", name=name, settings=settings, only="figures")
+    )
+    for figure in figures.values():
+        written = STORED + INSERTED
+        moved = written + STORED if memory == "shared" else written
+        can_move = figure["cycles"] * lanes * (1 if memory == "block" else AWAKE)
+        figure["share_of_memory"] = round(moved / can_move, 3)
+    return figures
+
+
+SUITE = {
+    "merger": merger,
+    "wide_merger_2": lambda: wide_merger(2),
+    "wide_merger_4": lambda: wide_merger(4),
+    "wide_merger_8": lambda: wide_merger(8),
+    "insertion_wide_8_block": lambda: insertion("wide", 8, "block"),
+    "insertion_narrow_8_block": lambda: insertion("narrow", 8, "block"),
+    "insertion_wide_4_block": lambda: insertion("wide", 4, "block"),
+    "insertion_wide_4_slow": lambda: insertion("wide", 4, "slow"),
+    "insertion_wide_4_shared": lambda: insertion("wide", 4, "shared"),
+    "insertion_narrow_4_block": lambda: insertion("narrow", 4, "block"),
+    "insertion_narrow_4_slow": lambda: insertion("narrow", 4, "slow"),
+}
+
+
+def run(names=None):
+    """Name -> kind of keys -> figures."""
+    return {name: SUITE[name]() for name in names or SUITE}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", choices=[*SUITE, []], help="all of them by default")
+    for name in parser.parse_args().names or SUITE:
+        print(json.dumps({name: run([name])[name]}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
