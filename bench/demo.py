@@ -27,8 +27,7 @@ WINDOW = "30 minutes"
 JOIN = [
     "jfk.parquet", "lga.parquet", "--on", ON, "--window", WINDOW, "--time", "departed",
     "--lateness", "5 minutes", "--arrival", "departed", "--order", "strict",
-    "--select", "l.departed,l.carrier,l.flight,l.dest,l.delay,"
-    "r.departed,r.carrier,r.flight,r.dest,r.delay",
+    "--select", "l.departed,l.flight,l.dest,l.delay,r.departed,r.flight,r.dest,r.delay",
 ]
 OUTPUT = "pairs.parquet"
 
@@ -36,13 +35,12 @@ OUTPUT = "pairs.parquet"
 _DEPARTURES = """
     SELECT make_timestamp(year, month, day, sched_dep_time // 100, sched_dep_time % 100, 0)
              + to_minutes(dep_delay) AS departed,
-           carrier, CAST(flight AS INTEGER) AS flight, dest, CAST(dep_delay AS INTEGER) AS delay
+           carrier || ' ' || flight AS flight, dest, CAST(dep_delay AS INTEGER) AS delay
     FROM flights WHERE origin = '{origin}' AND dep_delay IS NOT NULL
-    ORDER BY departed, carrier, flight
+    ORDER BY departed, flight
 """
 _JUDGE = f"""
-    SELECT l.departed, l.carrier, l.flight, l.dest, l.delay,
-           r.departed, r.carrier, r.flight, r.dest, r.delay
+    SELECT l.departed, l.flight, l.dest, l.delay, r.departed, r.flight, r.dest, r.delay
     FROM 'jfk.parquet' l JOIN 'lga.parquet' r
     ON {ON} AND r.departed BETWEEN l.departed - INTERVAL {WINDOW} AND l.departed + INTERVAL {WINDOW}
 """

@@ -1,6 +1,7 @@
 """The command line: watersmeet join | explain | devices | selftest | bench."""
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -43,9 +44,11 @@ def _run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted, nothing was written", _INTERRUPTED)
     except BrokenPipeError:
-        # Nobody reads any more; the interpreter must not try again when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         return _READER_GONE
+    except OSError as error:
+        _leave_stdout()
+        return _fail(f"the system does not let it go on ({error}): free what it lacks")
     except MemoryError:
         return _fail("there is not enough memory: choose a smaller window or --batch")
     except Exception as error:
@@ -55,6 +58,12 @@ def _run(arguments: argparse.Namespace) -> int:
             f"this should not happen ({type(error).__name__}: {error}): "
             "please report it with what WATERSMEET_TRACEBACK=1 shows"
         )
+
+
+def _leave_stdout() -> None:
+    """What is still to be written goes nowhere: the interpreter must not fail on it at its end."""
+    with contextlib.suppress(OSError, ValueError):  # a stdout without a file of its own
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(sentence: str, code: int = 1) -> int:

@@ -128,7 +128,6 @@ def _progress(sources: tuple[Source, Source]) -> Iterator[Callable[[int], None]]
         TextColumn("{task.completed:,.0f} tuples"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
-        transient=True,
     )
     with bar:
         task = bar.add_task("", total=total)

@@ -75,7 +75,7 @@ def _draw(out: TextIO, names: list[str], rows: list[list[str]], numeric: list[bo
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name, right in zip(names, numeric, strict=True):
         table.add_column(Text(name), justify="right" if right else "left")
     for row in rows:
