@@ -1,12 +1,14 @@
 """The engine on any OpenCL device: PoCL on the CPU out of the box, a GPU where there is one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from host.backend import Probes
 from host.errors import BackendUnavailable, WindowFull
+from hw.opencl.aggregation import AggregationEngine
+from hw.opencl.collection import CollectionEngine, Matches, Order
 from hw.opencl.devices import DeviceError, choose
 from hw.opencl.insertion import InsertionEngine, PaperInsertionEngine
 from hw.opencl.memory import Pool
@@ -57,6 +59,8 @@ class OpenCLBackend:
         insertion = InsertionEngine if mode == "tiered" else PaperInsertionEngine
         self._insertion = insertion(program, self._pool, self.params, **engine)
         self._probing = ProbingEngine(program, self._pool, self.params.key_bits)
+        self._collection = CollectionEngine(program, self._pool, self._probing)
+        self._aggregation = AggregationEngine(program, self._pool, self._probing)
 
     def create(self, side: Side, subwindow: int, capacity: int) -> None:
         windows = self._windows[side]
@@ -75,11 +79,7 @@ class OpenCLBackend:
         self._insertion.insert(window, tuples)
 
     def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
-        windows = self._listed(stored, subwindows)
-        if isinstance(self._insertion, PaperInsertionEngine):
-            for window in windows:
-                self._insertion.order(window)
-        return self._probing.probe(windows, _batch(probes))
+        return self._probing.probe(self._in_order(stored, subwindows), _batch(probes))
 
     def rids(self, side: Side, subwindow: int) -> np.ndarray:
         window = self._windows[side][subwindow]
@@ -91,6 +91,45 @@ class OpenCLBackend:
         """Matches of each probe in all those subwindows together, int64; no record is made."""
         return self._probing.count(self._listed(stored, subwindows), _batch(probes))
 
+    def pairs(
+        self,
+        stored: Side,
+        subwindows: Sequence[int],
+        probes: Probes,
+        chunk: int = 1 << 20,
+        order: Order = "none",
+        arrival: np.ndarray | None = None,
+    ) -> Iterator[Matches]:
+        """Probe, and yield the matches in pieces of at most `chunk`, expanded on the device.
+
+        See hw.opencl.collection: Matches has (probe, rid, subwindow), and "outer" and "strict"
+        follow `arrival`, places in the batch in the order that is wanted. Nothing else may be
+        asked of the engine before the last piece was taken, or the rest was given up.
+        """
+        windows = self._in_order(stored, subwindows)
+        return self._collection.collect(windows, _batch(probes), chunk, order, arrival)
+
+    def aggregates(
+        self,
+        stored: Side,
+        subwindows: Sequence[int],
+        probes: Probes,
+        name: str,
+        values: Sequence[np.ndarray],
+        extremes: bool = True,
+    ) -> np.ndarray:
+        """count, sum, least and largest of a stored column over the matches of each probe.
+
+        `values` has the column of each subwindow by rid, int64 or float64; values of rids that
+        were passed before under this `name` are taken as known. Returns aggregate_dtype, see
+        hw.opencl.aggregation. Without `extremes`, least and largest are left out.
+        """
+        windows = self._in_order(stored, subwindows)
+        try:
+            return self._aggregation.aggregate(windows, _batch(probes), name, values, extremes)
+        except DeviceError as error:
+            raise BackendUnavailable(str(error)) from error
+
     def expire(self, side: Side, subwindow: int) -> None:
         self._windows[side].pop(subwindow).free()
 
@@ -98,6 +137,14 @@ class OpenCLBackend:
         self._windows = ({}, {})
         self._queue.finish()
         self._pool.close()
+
+    def _in_order(self, side: Side, subwindows: Sequence[int]) -> list[Subwindow]:
+        """The subwindows, each able to give runs: the paper's buffer is sorted for that."""
+        windows = self._listed(side, subwindows)
+        if isinstance(self._insertion, PaperInsertionEngine):
+            for window in windows:
+                self._insertion.order(window)
+        return windows
 
     def _listed(self, side: Side, subwindows: Sequence[int]) -> list[Subwindow]:
         return [self._windows[side][number] for number in subwindows]

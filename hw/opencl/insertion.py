@@ -125,6 +125,7 @@ class InsertionEngine:
         """Merge a batch, or with `from_tier` the tier, whose rids lie where `move` writes."""
         main = subwindow.main
         assert main is not None
+        subwindow.main_version += 1
         if self._moves_in_place and main.count >= _IN_PLACE * count:
             self._move_into(main, subwindow.rids, keys, rids, count, save_rids=from_tier)
             return
@@ -139,6 +140,7 @@ class InsertionEngine:
         room = min(subwindow.capacity, max(needed, 2 * subwindow.room, _SMALLEST_ROOM))
         out, out_rids = self._key_array(room), self._pool.allocate(room * RID_BYTES)
         main, tier, old_rids = subwindow.main, subwindow.tier, subwindow.tier_rids
+        subwindow.main_version += 1
         if main is not None and subwindow.count:
             held = subwindow.tier_count
             out.count = subwindow.count

@@ -81,6 +81,13 @@ class Pool:
             cl.enqueue_copy(self.queue, copy, self.slabs[slab], src_offset=offset)
         return copy
 
+    def fill(self, place: int, data: np.ndarray) -> None:
+        """Copy an array to a place that no kernel is using."""
+        if self.shared:
+            self.view(place, data.dtype, len(data))[:] = data
+        else:
+            self.write(place, data)
+
     def write(self, place: int, data: np.ndarray) -> None:
         """Copy an array to a place of memory that is not shared."""
         import pyopencl as cl

@@ -15,8 +15,8 @@ from hw.spec.predicates import REGISTER
 from hw.spec.tuples import NOT, RECORD, interval_dtype, key_limits
 
 __all__ = [
-    "ARRAY", "FAN", "LEVELS", "SLABS", "Program", "build", "c_structs", "digest_of",
-    "open_program", "prelude", "read_kernels", "shares_memory",
+    "ARRAY", "COLUMN", "COLUMN_LEVELS", "FAN", "LEVELS", "SLABS", "Program", "build", "c_structs",
+    "digest_of", "open_aggregates", "open_program", "prelude", "read_kernels", "shares_memory",
 ]
 
 #: Keys under one entry of an index array: one line of the cache at 32 bits.
@@ -36,9 +36,19 @@ ARRAY = np.dtype([
     ("depth", "<u4"), ("stride", "<u4"), ("level", "<u4", (LEVELS,)),
 ])
 
+#: Most levels of a column's block structure.
+COLUMN_LEVELS = 8
+#: A column of a subwindow, for aggregates: places of its levels (0 is the values by position), of
+#: its prefix sums, and of the flag that an infinity or NaN is among the values; `extremes` says
+#: that least and largest are wanted.
+COLUMN = np.dtype([
+    ("level", "<u8", (COLUMN_LEVELS,)), ("sums", "<u8"), ("special", "<u8"), ("depth", "<u4"),
+    ("extremes", "<u4"),
+])
+
 _OPTIONS = ("-Werror", "-cl-std=CL1.2")
 _FOLDER = Path(__file__).parent / "kernels"
-_FILES = ("memory.cl", "search.cl", "probe.cl", "insert.cl", "collect.cl", "aggregate.cl")
+_FILES = ("memory.cl", "search.cl", "probe.cl", "insert.cl", "collect.cl")
 
 
 class Program:
@@ -62,14 +72,35 @@ class Program:
 
 
 @cache
+def _context(device: Device) -> Any:
+    return open_device(device)
+
+
+@cache
 def open_program(device: Device, key_bits: int) -> Program:
     """The throughput engine for keys of that width, built once for each device."""
-    context = open_device(device)
+    context = _context(device)
     structs = {
         "record_t": RECORD, "register_t": REGISTER, "interval_t": interval_dtype(key_bits),
         "array_t": ARRAY,
     }
     text = prelude(device, key_bits) + c_structs(device, structs, context) + read_kernels()
+    return Program(device, context, build(device, context, text))
+
+
+@cache
+def open_aggregates(device: Device, floating: bool) -> Program:
+    """The aggregation engine over float64 or int64 values, built when it is first used."""
+    if floating and "cl_khr_fp64" not in device.handle.extensions:
+        raise DeviceError(
+            f"the OpenCL device {device} has no 64-bit floats, which sums of them need: choose "
+            "another with --device"
+        )
+    context = _context(device)
+    text = prelude(device, 32) + ("#define FLOATING\n" if floating else "")
+    text += f"typedef {'double' if floating else 'long'} value_t;\n"
+    structs = {"record_t": RECORD, "array_t": ARRAY, "column_t": COLUMN}
+    text += c_structs(device, structs, context) + read_kernels(("memory.cl", "aggregate.cl"))
     return Program(device, context, build(device, context, text))
 
 

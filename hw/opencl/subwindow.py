@@ -1,5 +1,7 @@
 """Subwindows in an engine's memory: sorted arrays with their index, and the rids beside them."""
 
+from typing import Any
+
 import numpy as np
 
 from hw.opencl.memory import Pool
@@ -66,6 +68,8 @@ class Subwindow:
         self.spare: KeyArray | None = None
         self.rids = 0
         self.version = 0  # changes whenever a position may mean another tuple
+        self.main_version = 0  # the same, of positions in the main array
+        self.columns: dict[str, Any] = {}  # what aggregates are taken of, by name
 
     @property
     def main_count(self) -> int:
@@ -108,6 +112,9 @@ class Subwindow:
         self.free_tier()
         self._free_main()
         self.main = None
+        for column in self.columns.values():
+            column.free()
+        self.columns = {}
 
     def _free_main(self) -> None:
         if self.main:

@@ -1,0 +1,243 @@
+// Aggregates over matches: count, sum, least and largest value of a column of the stored side for
+// each probe, from runs of positions and never from pairs.
+// A column of a subwindow is its values by position, prefix sums over them, and levels of
+// {sum, least, largest} over FAN, FAN**2, ... positions. value_t is long, or double if FLOATING.
+// Sums of integers wrap, so that differences of prefix sums are exact. Sums of floats carry their
+// rounding error in a second number; and where a subwindow has an infinity or NaN, its runs are
+// summed over the levels, so that no value is felt outside the runs it is in.
+// Order of values as in Spark: NaN is the largest.
+
+#ifdef FLOATING
+typedef double2 sum_t;
+#define LARGEST NAN
+#define SMALLEST (-INFINITY)
+
+INLINE bool is_below(value_t a, value_t b)
+{
+    return a < b || (isnan(b) && !isnan(a));
+}
+
+INLINE bool is_special(value_t value)
+{
+    return !isfinite(value);
+}
+
+// Knuth's two-sum: the exact rounding error of total.x + value goes to total.y.
+INLINE sum_t plus(sum_t total, value_t value)
+{
+    double sum = total.x + value, shadow = sum - total.x;
+    double error = (total.x - (sum - shadow)) + (value - shadow);
+    return (sum_t)(sum, total.y + error);
+}
+
+INLINE sum_t join(sum_t a, sum_t b)
+{
+    sum_t sum = plus(a, b.x);
+    sum.y += b.y;
+    return sum;
+}
+
+INLINE value_t difference(sum_t stop, sum_t start)
+{
+    return (stop.x - start.x) + (stop.y - start.y);
+}
+#else
+typedef long sum_t;
+#define LARGEST LONG_MAX
+#define SMALLEST LONG_MIN
+
+INLINE bool is_below(value_t a, value_t b)
+{
+    return a < b;
+}
+
+INLINE bool is_special(value_t value)
+{
+    return false;
+}
+
+INLINE sum_t plus(sum_t total, value_t value)
+{
+    return (long)((ulong)total + (ulong)value);
+}
+
+INLINE sum_t join(sum_t a, sum_t b)
+{
+    return plus(a, b);
+}
+
+INLINE value_t difference(sum_t stop, sum_t start)
+{
+    return (long)((ulong)stop - (ulong)start);
+}
+#endif
+
+typedef struct {
+    value_t sum, least, largest;
+} summary_t;
+
+typedef struct {
+    long count;
+    summary_t all;
+} aggregate_t;
+
+INLINE void take(summary_t *all, value_t sum, value_t low, value_t high)
+{
+#ifdef FLOATING
+    all->sum += sum;
+#else
+    all->sum = plus(all->sum, sum);
+#endif
+    all->least = is_below(low, all->least) ? low : all->least;
+    all->largest = is_below(all->largest, high) ? high : all->largest;
+}
+
+#define VALUES(place) ((__global value_t *)at(slabs, place))
+#define SUMS(place) ((__global sum_t *)at(slabs, place))
+#define SUMMARIES(place) ((__global summary_t *)at(slabs, place))
+#define MY_PIECE(first, stop)                                                             \
+    uint i = first + piece_start(stop - first, get_global_id(0), get_global_size(0));     \
+    uint last = first + piece_start(stop - first, get_global_id(0) + 1, get_global_size(0))
+
+// Values by rid -> values by position, and the sum of each piece. Positions from `first` on.
+__kernel void arrange(POOL, ulong rids_place, ulong by_rid_place, uint first, uint count,
+                      ulong values_place, ulong pieces_place, ulong special_place)
+{
+    const slab_t slabs[] = SLABS_OF_POOL;
+    __global const uint *rids = UINTS(rids_place);
+    __global const value_t *by_rid = VALUES(by_rid_place);
+    __global value_t *values = VALUES(values_place);
+    sum_t sum = 0;
+    bool special = false;
+    MY_PIECE(first, count);
+    for (; i < last; i++) {
+        value_t value = by_rid[rids[i]];
+        values[i] = value;
+        special |= is_special(value);
+        sum = plus(sum, value);
+    }
+    SUMS(pieces_place)[get_global_id(0)] = sum;
+    if (special)
+        *UINTS(special_place) = 1;
+}
+
+// sums[i + 1] = sum of values[0..i], from sums[first] and the pieces' sums on.
+__kernel void scan_values(POOL, ulong values_place, uint first, uint count, ulong pieces_place,
+                          ulong sums_place)
+{
+    const slab_t slabs[] = SLABS_OF_POOL;
+    __global const value_t *values = VALUES(values_place);
+    __global sum_t *sums = SUMS(sums_place);
+    sum_t sum = 0;
+    if (first > 0)
+        sum = sums[first];
+    else if (get_global_id(0) == 0)
+        sums[0] = sum;
+    for (uint piece = 0; piece < get_global_id(0); piece++)
+        sum = join(sum, SUMS(pieces_place)[piece]);
+    MY_PIECE(first, count);
+    for (; i < last; i++) {
+        sum = plus(sum, values[i]);
+        sums[i + 1] = sum;
+    }
+}
+
+// One level: its entries from `first` on, each over FAN values or FAN entries of the level below.
+__kernel void summarise(POOL, ulong below_place, uint below_count, uint of_values, uint first,
+                        ulong level_place)
+{
+    const slab_t slabs[] = SLABS_OF_POOL;
+    __global const value_t *values = VALUES(below_place);
+    __global const summary_t *below = SUMMARIES(below_place);
+    uint entries = (below_count + FAN - 1) / FAN;
+    MY_PIECE(first, entries);
+    for (; i < last; i++) {
+        summary_t all = {0, LARGEST, SMALLEST};
+        for (uint k = i * FAN; k < least(below_count, (i + 1) * FAN); k++) {
+            if (of_values)
+                take(&all, values[k], values[k], values[k]);
+            else
+                take(&all, below[k].sum, below[k].least, below[k].largest);
+        }
+        SUMMARIES(level_place)[i] = all;
+    }
+}
+
+INLINE void take_entries(const slab_t *slabs, __global const column_t *column, uint level,
+                         uint start, uint stop, summary_t *all)
+{
+    __global const value_t *values = VALUES(column->level[level]);
+    __global const summary_t *entries = SUMMARIES(column->level[level]);
+    for (uint i = start; i < stop; i++) {
+        if (level == 0)
+            take(all, values[i], values[i], values[i]);
+        else
+            take(all, entries[i].sum, entries[i].least, entries[i].largest);
+    }
+}
+
+// Positions [start, stop) over the levels: what sticks out of whole entries, then one level up.
+INLINE void walk(const slab_t *slabs, __global const column_t *column, uint start, uint stop,
+                 summary_t *all)
+{
+    for (uint level = 0; start < stop; level++) {
+        bool top = level + 1 >= column->depth || stop - start <= 2 * FAN;
+        uint low = top ? stop : round_up(start, FAN), high = top ? stop : stop / FAN * FAN;
+        take_entries(slabs, column, level, start, low, all);
+        take_entries(slabs, column, level, high, stop, all);
+        start = low / FAN;
+        stop = high / FAN;
+    }
+}
+
+INLINE void take_run(const slab_t *slabs, __global const column_t *column, uint start, uint stop,
+                     __global aggregate_t *result)
+{
+    if (start >= stop)
+        return;
+    summary_t all = {0, LARGEST, SMALLEST};
+    bool by_sums = *UINTS(column->special) == 0;
+    if (column->extremes || !by_sums)
+        walk(slabs, column, start, stop, &all);
+    if (by_sums)
+        all.sum = difference(SUMS(column->sums)[stop], SUMS(column->sums)[start]);
+    summary_t sofar = result->all;
+    take(&sofar, all.sum, all.least, all.largest);
+    result->all = sofar;
+    result->count += stop - start;
+}
+
+// aggregates[probe] over all subwindows, from the records of `probe`. NOT means the positions of
+// the record's array around it.
+__kernel void aggregate(POOL, ulong records_place, ulong arrays_place, ulong columns_place,
+                        uint subwindows, uint probes, uint runs, uint tiers, uint negated,
+                        ulong aggregates_place)
+{
+    const slab_t slabs[] = SLABS_OF_POOL;
+    __global const record_t *records = (__global const record_t *)at(slabs, records_place);
+    __global const array_t *arrays = (__global const array_t *)at(slabs, arrays_place);
+    __global const column_t *columns = (__global const column_t *)at(slabs, columns_place);
+    __global aggregate_t *results = (__global aggregate_t *)at(slabs, aggregates_place);
+    MY_PIECE(0, probes);
+    uint first = i;
+    for (; i < last; i++) {
+        aggregate_t nothing = {0, {0, LARGEST, SMALLEST}};
+        results[i] = nothing;
+    }
+    for (uint s = 0; s < subwindows; s++) {
+        __global const record_t *rows = records + (ulong)s * probes * runs;
+        for (i = first; i < last; i++) {
+            for (uint run = 0; run < runs; run++) {
+                record_t record = rows[i * runs + run];
+                uint end = record.end & ~NOT;
+                if (!negated) {
+                    take_run(slabs, columns + s, record.start, end, results + i);
+                    continue;
+                }
+                __global const array_t *array = arrays + 2 * s + run % tiers;
+                take_run(slabs, columns + s, array->base, record.start, results + i);
+                take_run(slabs, columns + s, end, array->base + array->count, results + i);
+            }
+        }
+    }
+}

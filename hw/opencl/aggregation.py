@@ -1,0 +1,172 @@
+"""Aggregates over matches, from records and prefix or block structures, never from pairs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hw.opencl.memory import HostArray, Pool
+from hw.opencl.probing import Batch, ProbingEngine
+from hw.opencl.program import COLUMN, COLUMN_LEVELS, FAN, Program, open_aggregates
+from hw.opencl.subwindow import Subwindow
+
+__all__ = ["AggregationEngine", "aggregate_dtype"]
+
+_U4, _U8 = np.uint32, np.uint64
+_POOL = [None] * 8
+
+
+def aggregate_dtype(values: Any) -> np.dtype:
+    """The aggregates of one probe over int64 or float64 values: count, sum, least, largest.
+
+    Without a match the count is 0, the sum 0, and least and largest mean nothing. A sum of
+    integers wraps at 64 bits.
+    """
+    kind = np.dtype(values)
+    return np.dtype([("count", "<i8"), ("sum", kind), ("least", kind), ("largest", kind)])
+
+
+class _Column:
+    """One column of one subwindow on the device, with what was built over it."""
+
+    def __init__(self, pool: Pool, room: int, floating: bool, extremes: bool) -> None:
+        self._pool = pool
+        self.room = room
+        self.uploaded = 0  # values that came, by rid
+        self.version = (-1, -1)  # of main array and subwindow, when it was built
+        self.sum_bytes = 16 if floating else 8
+        sizes = [room * 8, (room + 1) * self.sum_bytes, 64, room * 8]
+        entries, depth = room, 1
+        while (extremes or floating) and entries > FAN and depth < COLUMN_LEVELS:
+            entries = -(-entries // FAN)
+            sizes.append(entries * 24)
+            depth += 1
+        self._parts = [(pool.allocate(size), size) for size in sizes]
+        self.by_rid, self.sums, self.special, *self.levels = (place for place, _ in self._parts)
+        self.depth, self.extremes = depth, extremes
+
+    def word(self) -> tuple[object, ...]:
+        levels = self.levels + [0] * (COLUMN_LEVELS - len(self.levels))
+        return (levels, self.sums, self.special, self.depth, self.extremes)
+
+    def free(self) -> None:
+        for place, size in self._parts:
+            self._pool.free(place, size)
+
+
+class AggregationEngine:
+    """Columns of int64 or float64 beside the sorted arrays, built when they are asked for.
+
+    What was built over a main array serves until that array changes; after an insertion into the
+    tier, only the tier's part is built again.
+    """
+
+    def __init__(self, program: Program, pool: Pool, probing: ProbingEngine) -> None:
+        self._pool, self._probing, self._device = pool, probing, program.device
+        units = program.device.compute_units
+        self._pieces = units * (4 if program.device.kind == "cpu" else 256)
+        self._kernels: dict[str, dict[str, Any]] = {}
+        self._words = HostArray(pool, COLUMN)
+        self._sums = HostArray(pool, np.dtype("<f8")).reserve(2 * self._pieces)
+        self._results = {kind: HostArray(pool, aggregate_dtype(kind)) for kind in ("<i8", "<f8")}
+
+    def aggregate(
+        self,
+        subwindows: Sequence[Subwindow],
+        batch: Batch,
+        name: str,
+        values: Sequence[np.ndarray],
+        extremes: bool = True,
+    ) -> np.ndarray:
+        """aggregate_dtype for each probe, valid until the next call.
+
+        `values` has one array to a subwindow, int64 or float64, by rid; `name` tells columns
+        apart, and the values of a rid that was passed before are not looked at again. Without
+        `extremes`, least and largest are not found, which is cheaper.
+        """
+        kind = "<f8" if any(column.dtype.kind == "f" for column in values) else "<i8"
+        kernels = self._open(kind)
+        for subwindow, column in zip(subwindows, values, strict=True):
+            self._build(kernels, subwindow, name, column, kind, extremes)
+        records = self._probing.probe(subwindows, batch)
+        words = self._words.reserve(len(subwindows))
+        for number, subwindow in enumerate(subwindows):
+            words.host[number] = subwindow.columns[name].word()
+        words.upload(len(subwindows))
+        probes = len(batch.keys)
+        results = self._results[kind].reserve(probes)
+        if probes and not subwindows:
+            results.host[:probes] = 0
+            return results.host[:probes]
+        if probes:
+            tiers = records.shape[2] // self._probing.bands
+            self._launch(
+                kernels["aggregate"], self._probing.records_place, self._probing.arrays_place,
+                words.place, *records.shape, tiers, int(batch.negated), results.place,
+            )
+            self._pool.queue.finish()
+        return results.download(probes)
+
+    def _open(self, kind: str) -> dict[str, Any]:
+        if kind not in self._kernels:
+            program = open_aggregates(self._device, kind == "<f8")
+            self._kernels[kind] = {
+                "arrange": program.kernel(
+                    "arrange", [*_POOL, _U8, _U8, _U4, _U4, _U8, _U8, _U8]
+                ),
+                "scan": program.kernel("scan_values", [*_POOL, _U8, _U4, _U4, _U8, _U8]),
+                "summarise": program.kernel("summarise", [*_POOL, _U8, _U4, _U4, _U4, _U8]),
+                "aggregate": program.kernel(
+                    "aggregate", [*_POOL, _U8, _U8, _U8, _U4, _U4, _U4, _U4, _U4, _U8]
+                ),
+            }
+        return self._kernels[kind]
+
+    def _build(
+        self, kernels: dict[str, Any], subwindow: Subwindow, name: str, values: np.ndarray,
+        kind: str, extremes: bool,
+    ) -> None:
+        floating = kind == "<f8"
+        column = subwindow.columns.get(name)
+        if column is None or column.room < subwindow.room or (extremes and not column.extremes):
+            if column is not None:
+                column.free()
+            column = _Column(self._pool, max(1, subwindow.room), floating, extremes)
+            subwindow.columns[name] = column
+        version = (subwindow.main_version, subwindow.version)
+        if column.version == version:
+            return
+        count = subwindow.count
+        # The main array's part is still right where only the tier has changed.
+        first = subwindow.main_count if column.version[0] == version[0] else 0
+        column.version = version
+        self._upload(column, values, count, kind)
+        if first == 0:
+            self._pool.fill(column.special, np.zeros(1, np.uint32))
+        self._launch(
+            kernels["arrange"], subwindow.rids, column.by_rid, first, count, column.levels[0],
+            self._sums.place, column.special,
+        )
+        self._launch(
+            kernels["scan"], column.levels[0], first, count, self._sums.place, column.sums
+        )
+        below = count
+        for level in range(1, column.depth):
+            first //= FAN
+            self._launch(
+                kernels["summarise"], column.levels[level - 1], below, int(level == 1), first,
+                column.levels[level],
+            )
+            below = -(-below // FAN)
+        self._pool.queue.finish()
+
+    def _upload(self, column: _Column, values: np.ndarray, count: int, kind: str) -> None:
+        fresh = np.ascontiguousarray(values[column.uploaded : count], kind)
+        self._pool.fill(column.by_rid + column.uploaded * 8, fresh)
+        column.uploaded = count
+
+    def _launch(self, kernel: Any, *arguments: int) -> None:
+        import pyopencl as cl
+
+        kernel.set_args(*self._pool.arguments, *arguments)
+        cl.enqueue_nd_range_kernel(self._pool.queue, kernel, (self._pieces,), (1,))
