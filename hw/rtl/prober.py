@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from hw.rtl.layouts import check_geometry, record_layout, row_count, token, word_layout
 from hw.rtl.memory import ReadPort
 from hw.rtl.partitioner import target_layout, targets_layout
-from hw.rtl.plumbing import Buffer, Fork, Join, Queue
+from hw.rtl.plumbing import Buffer, Fork, Join, ShortQueue
 from hw.spec import NOT, JoinParams
 
 __all__ = ["Prober", "Seeker"]
@@ -92,12 +92,11 @@ class Seeker(wiring.Component):
     halving; all searches are equally long, so none overtakes another.
     """
 
-    #: Searches under way at most; more than the cycles of one halving in block RAM.
-    SEARCHES = 16
-    #: Bounds that wait for their words, at most.
-    BOUNDS = 16
-    #: Positions that wait to be taken, at most.
-    POSITIONS = 16
+    #: Places of each queue.
+    QUEUE = 16
+    #: Searches under way, and positions that wait to be taken, at most: a queue holds as many.
+    SEARCHES = 14
+    POSITIONS = 14
 
     def __init__(self, params: JoinParams, address_bits):
         check_geometry(params)
@@ -120,7 +119,7 @@ class Seeker(wiring.Component):
         self.state = data.StructLayout(
             {
                 **target, "index": word_bits, "step": word_bits, "count": range(lanes + 1),
-                "parity": 1, "drain": 1, "end": 1,
+                "final": 1, "parity": 1, "drain": 1, "end": 1,
             }
         )
         self.burst = data.StructLayout(
@@ -138,14 +137,15 @@ class Seeker(wiring.Component):
         )
         # Whatever holds a bound, for proofs.
         self.waiting = Buffer(token(target_layout(params)))
-        self.bounds = Queue(self.state, self.BOUNDS)
-        self.bursts = Queue(self.burst, self.SEARCHES)
-        self.again = Queue(self.state, self.SEARCHES)
-        self.out = Queue(token(row_count(params)), self.POSITIONS)
+        self.bounds = ShortQueue(self.state, self.QUEUE)
+        self.bursts = ShortQueue(self.burst, self.QUEUE)
+        self.again = ShortQueue(self.state, self.QUEUE)
+        self.out = ShortQueue(token(row_count(params)), self.QUEUE)
         self.asking = Buffer(self.words.requests.payload.shape())
         self.room = Signal(range(self.POSITIONS + 1), init=self.POSITIONS)
         self.searches = Signal(range(self.SEARCHES + 1))
         self.head_valid = Signal()
+        self.next_valid = Signal()
         self.bound_valid = Signal(2)
         self.word_valid = Signal(2)
         self.counting = Signal(4)
@@ -180,53 +180,58 @@ class Seeker(wiring.Component):
                     | (new.data.bound < head.data.bound)
                 )
 
+        # Either a search that goes on or the head becomes `chosen`, and then asks for its words.
+        chosen = Signal(self.state)
         fetch = Signal()
-        room = Signal()
-        take_again = Signal()
-        wanted = Signal()
+        free = Signal()
         fetched = Signal()  # this frame has asked for words
         parity = Signal()
-        m.d.comb += room.eq(bounds.i.ready & bursts.i.ready & self.asking.i.ready)
-        m.d.comb += take_again.eq(again.o.valid)
-        with m.If(take_again):
-            m.d.comb += wanted.eq(1)
-            m.d.comb += fetch.eq(1)
-        with m.Elif(self.head_valid & head.end):
-            m.d.comb += wanted.eq(self.searches == 0)
-        with m.Else():
-            m.d.comb += wanted.eq(self.head_valid & (self.dense | (self.searches != self.SEARCHES)))
-            m.d.comb += fetch.eq(fresh | ~self.dense)
-        m.d.comb += go.eq(wanted & room & ~take_again)
-        m.d.comb += again.o.ready.eq(room)
+        fetches = Signal()
+        m.d.comb += fetches.eq(~head.end & (fresh | ~self.dense))
+        m.d.comb += again.o.ready.eq(free)
+        with m.If(free & ~again.o.valid):
+            with m.If(head.end):
+                m.d.comb += go.eq(self.head_valid & (self.searches == 0))
+            with m.Else():
+                m.d.comb += go.eq(
+                    self.head_valid & (self.dense | (self.searches != self.SEARCHES))
+                )
         with m.If(go):
             m.d.sync += fetched.eq(self.dense & ~head.end)
-            m.d.sync += parity.eq(parity ^ (fetch & self.dense))
+            m.d.sync += parity.eq(parity ^ (fetches & self.dense))
+        with m.If(free):
+            m.d.sync += self.next_valid.eq(again.o.valid | go)
+            m.d.sync += chosen.eq(again.o.payload)
+            m.d.sync += fetch.eq(1)
+            with m.If(~again.o.valid):
+                m.d.sync += chosen.eq(0)
+                m.d.sync += chosen.bound.eq(head.data.bound)
+                m.d.sync += chosen.partition.eq(head.data.partition)
+                m.d.sync += chosen.final.eq(self.dense | (self.word_bits == 0))
+                m.d.sync += chosen.end.eq(head.end)
+                m.d.sync += chosen.drain.eq(fetched)
+                m.d.sync += chosen.parity.eq(parity ^ (fetches & self.dense))
+                m.d.sync += fetch.eq(fetches)
 
-        state = bounds.i.payload
-        m.d.comb += state.eq(again.o.payload)
-        with m.If(~take_again):
-            m.d.comb += state.eq(0)
-            m.d.comb += state.bound.eq(head.data.bound)
-            m.d.comb += state.partition.eq(head.data.partition)
-            m.d.comb += state.end.eq(head.end)
-            m.d.comb += state.drain.eq(fetched)
-            m.d.comb += state.parity.eq(parity ^ (fetch & self.dense))
+        room = Signal()
         index = Signal(self.word_bits)
-        m.d.comb += index.eq(state.index | state.step)
-        m.d.comb += bounds.i.valid.eq(wanted & room)
-        m.d.comb += bursts.i.valid.eq(wanted & room & fetch)
-        m.d.comb += bursts.i.payload.partition.eq(state.partition)
+        m.d.comb += room.eq(bounds.i.ready & bursts.i.ready & self.asking.i.ready)
+        m.d.comb += free.eq(room | ~self.next_valid)
+        m.d.comb += index.eq(chosen.index | chosen.step)
+        m.d.comb += bounds.i.valid.eq(self.next_valid & room)
+        m.d.comb += bounds.i.payload.eq(chosen)
+        m.d.comb += bursts.i.valid.eq(self.next_valid & room & fetch)
+        m.d.comb += bursts.i.payload.partition.eq(chosen.partition)
         m.d.comb += bursts.i.payload.index.eq(index)
-        m.d.comb += bursts.i.payload.parity.eq(state.parity)
-        m.d.comb += self.asking.i.valid.eq(wanted & room & fetch)
-        m.d.comb += self.asking.i.payload.address.eq(self.base + Cat(index, state.partition))
+        m.d.comb += bursts.i.payload.parity.eq(chosen.parity)
+        m.d.comb += self.asking.i.valid.eq(self.next_valid & room & fetch)
+        m.d.comb += self.asking.i.payload.address.eq(self.base + Cat(index, chosen.partition))
         m.d.comb += self.asking.i.payload.count.eq(Mux(self.dense, self.words_in_partition, 1))
 
         entered = Signal()
         left = Signal()
         m.d.comb += entered.eq(go & ~head.end & ~self.dense)
-        m.d.comb += left.eq(self.counting[3] & self.out.i.valid & ~self.out.i.payload.end
-                            & ~self.dense)
+        m.d.comb += left.eq(self.out.i.valid & ~self.out.i.payload.end & ~self.dense)
         m.d.sync += self.searches.eq(self.searches + entered - left)
 
     def _tag(self, m):
@@ -268,12 +273,13 @@ class Seeker(wiring.Component):
         finish = Signal()
         word_goes = Signal()
         bound_goes = Signal()
+        # A register: one position can be spent before it is seen.
         room = Signal()
-        m.d.comb += room.eq(self.room != 0)
+        m.d.sync += room.eq(self.room >= 2)
         at_end = bound_valid[0] & state.end
         m.d.comb += drain.eq(at_end & state.drain & ~drained & word_valid[0])
         m.d.comb += finish.eq(at_end & (~state.drain | drained) & room)
-        m.d.comb += emit.eq(known & ~passes & (room | ~self._final(state)))
+        m.d.comb += emit.eq(known & ~passes & (room | ~state.final))
         m.d.comb += word_goes.eq(drain | (known & passes) | (emit & ~self.dense))
         m.d.comb += bound_goes.eq(emit | finish)
         with m.If(drain & word.last):
@@ -308,7 +314,7 @@ class Seeker(wiring.Component):
 
         spent = Signal()
         returned = Signal()
-        m.d.comb += spent.eq(finish | (emit & self._final(state)))
+        m.d.comb += spent.eq(finish | (emit & state.final))
         m.d.comb += returned.eq(self.out.o.valid & self.out.o.ready)
         m.d.sync += self.room.eq(self.room - spent + returned)
         return word, state, bound_goes
@@ -318,18 +324,12 @@ class Seeker(wiring.Component):
         below = word.stored[-1] & (word.keys[-1] < state.bound)
         return (word.parity != state.parity) | (below & ~word.last)
 
-    def _final(self, state):
-        """Whether this word gives the position."""
-        return self.dense | (state.step == 1 if self.word_bits else C(1))
-
     def _count(self, m, word, state, emitted):
         """Four stages: keep, compare every lane, count, and go on, to the end or around again."""
         lanes = self.params.lanes
         kept = Signal(self.word)
         before = Signal(lanes)
         count = Signal(range(lanes + 1))
-        bits = Shape.cast(row_count(self.params)).width
-        place = Signal(bits + 1)
         under_way = [Signal(self.state, name=f"counting_{n}") for n in range(4)]
         m.d.sync += self.counting.eq(Cat(emitted, self.counting[:3]))
         m.d.sync += kept.eq(word)
@@ -355,18 +355,19 @@ class Seeker(wiring.Component):
         m.d.sync += then.eq(now)
         m.d.sync += then.index.eq(index)
         m.d.sync += then.count.eq(best)
-        m.d.sync += then.step.eq(
-            Mux(now.step == 0, self.words_in_partition >> 1, now.step >> 1)
-        )
+        halved = Mux(now.step == 0, self.words_in_partition >> 1, now.step >> 1)
+        m.d.sync += then.step.eq(halved)
+        m.d.sync += then.final.eq(self.dense | (halved <= 1))
         final = Signal()
-        m.d.sync += final.eq(now.end | self._final(now))
-        lane_bits = (lanes - 1).bit_length()
-        m.d.sync += place.eq(Cat(C(0, lane_bits), index, now.partition) + best)
+        m.d.sync += final.eq(now.end | now.final)
 
         out, again = self.out, self.again
+        lane_bits = (lanes - 1).bit_length()
         m.d.comb += out.i.valid.eq(self.counting[3] & final)
         m.d.comb += out.i.payload.end.eq(then.end)
-        m.d.comb += out.i.payload.data.eq(place)
+        m.d.comb += out.i.payload.data.eq(
+            Cat(C(0, lane_bits), then.index, then.partition) + then.count
+        )
         m.d.comb += again.i.valid.eq(self.counting[3] & ~final)
         m.d.comb += again.i.payload.eq(then)
 
