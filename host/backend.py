@@ -7,10 +7,11 @@ from typing import Protocol
 
 import numpy as np
 
+from host.records import sizes
 from hw.spec.predicates import Predicate
 from hw.spec.tuples import Side
 
-__all__ = ["Backend", "Probes"]
+__all__ = ["Backend", "PlainBackend", "Probes"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,15 @@ class Backend(Protocol):
         The records are the caller's: no later call touches them.
         """
 
+    def counts(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
+        """int64: the matches of each probe in all those subwindows together."""
+
+    def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
+        """RECORD of shape (probes, runs): positions in `tuples`, sorted as for an insert.
+
+        The tuples of a batch meet each other so, without being stored.
+        """
+
     def rids(self, side: Side, subwindow: int) -> np.ndarray:
         """The mirror: rid (uint32) of every position, read only.
 
@@ -86,3 +96,29 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Release the device; nothing else may be called after it."""
+
+
+#: Name of the passing subwindow that a batch's own tuples are matched in.
+_PASSING = 0xFFFF_FFFE
+
+
+class PlainBackend:
+    """`counts` and `match` by the other calls, for an engine that has no better way."""
+
+    def counts(
+        self: Backend, stored: Side, subwindows: Sequence[int], probes: Probes
+    ) -> np.ndarray:
+        total = np.zeros(len(probes), np.int64)
+        for number, records in zip(
+            subwindows, self.probe(stored, subwindows, probes), strict=True
+        ):
+            total += sizes(records, len(self.rids(stored, number)))
+        return total
+
+    def match(self: Backend, tuples: np.ndarray, probes: Probes) -> np.ndarray:
+        stored = probes.side.other
+        self.create(stored, _PASSING, len(tuples))
+        self.insert(stored, _PASSING, tuples)
+        records = self.probe(stored, [_PASSING], probes)[0]
+        self.expire(stored, _PASSING)
+        return records

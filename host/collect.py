@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from host.hits import Hits
+from host.hits import Found, Hits
 from host.preprocess import Prepared
 from hw.spec.tuples import Side
 
@@ -31,16 +31,15 @@ class Collector:
         self.order = order
         self.check = check
 
-    def counts(self, prepared: Prepared, found: list[Hits]) -> np.ndarray:
+    def counts(self, prepared: Prepared, found: Found) -> np.ndarray:
         """Pairs that each tuple completed, by its place in the batch's order of arrival."""
-        totals = [np.zeros(len(batch.order), np.int64) for batch in prepared.sides]
-        for hits in found:
-            totals[hits.probe.side] += (
+        for hits in found.hits:
+            found.counted[hits.probe.side][:] += (
                 hits.counts(CHUNK_PAIRS) if self.check is None else self._checked_counts(hits)
             )
         counts = np.zeros(len(prepared), np.int64)
-        for batch, total in zip(prepared.sides, totals, strict=True):
-            counts[batch.positions[batch.order]] = total
+        for batch, counted in zip(prepared.sides, found.counted, strict=True):
+            counts[batch.positions[batch.order]] = counted
         return counts
 
     def _checked_counts(self, hits: Hits) -> np.ndarray:

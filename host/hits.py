@@ -1,76 +1,15 @@
 """What a batch of probes found in one subwindow: records, and pairs out of them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from host.preprocess import SideBatch
-from hw.spec.tuples import NOT, RECORD
+from host.records import Runs, sizes
 
-__all__ = ["Hits", "Runs"]
-
-
-@dataclass(frozen=True)
-class Runs:
-    """Half-open runs of positions, several of them to a probe, as flat arrays.
-
-    probe    which probe (index into the sorted batch) a run belongs to, ascending
-    start    first position
-    size     positions
-    """
-
-    probe: np.ndarray
-    start: np.ndarray
-    size: np.ndarray
-
-    @staticmethod
-    def of(records: np.ndarray, stored: int) -> "Runs":
-        """The nonempty runs of records of shape (probes, runs) in a main array of `stored`."""
-        if _is_not(records):
-            records = _outside(records, stored)
-        start = records["start"].astype(np.int64)
-        size = records["end"].astype(np.int64) - start
-        probe, run = np.nonzero(size)
-        return Runs(probe, start[probe, run], size[probe, run])
-
-    def only(self, wanted: np.ndarray) -> "Runs":
-        """The runs of the probes in that mask."""
-        chosen = wanted[self.probe]
-        return Runs(self.probe[chosen], self.start[chosen], self.size[chosen])
-
-    def chunks(self, most_pairs: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(probe, position) of every pair, in order, in arrays of bounded length."""
-        ends = np.cumsum(self.size)
-        total = int(ends[-1]) if len(ends) else 0
-        for begin in range(0, total, most_pairs):
-            stop = min(begin + most_pairs, total)
-            first = int(np.searchsorted(ends, begin, "right"))
-            last = int(np.searchsorted(ends, stop, "left")) + 1
-            # A run may begin in one chunk and end in another: clip it to this one.
-            run_ends = np.minimum(ends[first:last], stop)
-            run_begins = np.maximum(ends[first:last] - self.size[first:last], begin)
-            sizes = run_ends - run_begins
-            shift = self.start[first:last] - (ends[first:last] - self.size[first:last])
-            yield (
-                np.repeat(self.probe[first:last], sizes),
-                np.arange(begin, stop) + np.repeat(shift, sizes),
-            )
-
-
-def _is_not(records: np.ndarray) -> bool:
-    """Whether these are `not` records; all of a probe command are, or none."""
-    return bool(records.size) and bool(records["end"].flat[0] & NOT)
-
-
-def _outside(records: np.ndarray, stored: int) -> np.ndarray:
-    """`not` records as the two runs around them."""
-    result = np.zeros((len(records), 2), RECORD)
-    result["end"][:, 0] = records["start"][:, 0]
-    result["start"][:, 1] = records["end"][:, 0] & ~NOT
-    result["end"][:, 1] = stored
-    return result
+__all__ = ["Found", "Hits"]
 
 
 @dataclass(frozen=True)
@@ -106,12 +45,10 @@ class Hits:
 
     def sizes(self) -> np.ndarray:
         """Candidates of each probe, before the exact filter: differences of records."""
-        ends = self.records["end"] & ~NOT
-        named = (ends - self.records["start"]).sum(axis=1, dtype=np.int64)
-        sizes = len(self.rids) - named if _is_not(self.records) else named
+        found = sizes(self.records, len(self.rids))
         if self.unseen is not None:
-            sizes[self.unseen] = 0
-        return sizes
+            found[self.unseen] = 0
+        return found
 
     def counts(self, most_pairs: int) -> np.ndarray:
         """Matches of each probe, exact; only partly covered subwindows look at single tuples."""
@@ -143,3 +80,15 @@ class Hits:
         if self.in_batch:
             keep &= row < self.probe.before[self.probe.order[probe]]
         return probe[keep], row[keep]
+
+
+@dataclass
+class Found:
+    """What a batch found.
+
+    counted  for each stream, matches of its sorted probes that the engines only counted
+    hits     the others: those of a stream's probes come oldest subwindow first
+    """
+
+    counted: tuple[np.ndarray, np.ndarray]
+    hits: list[Hits] = field(default_factory=list)

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from host.backend import Backend, Probes
 from host.chain import Chain, Subwindow
 from host.condition import JoinCondition
-from host.hits import Hits
+from host.hits import Found, Hits
 from host.preprocess import Prepared, SideBatch
 from host.worker import Worker
 from hw.spec.tuples import Side
@@ -17,14 +18,15 @@ from hw.spec.windows import Coverage, RowWindow, TimeWindow, Window, coverage
 
 __all__ = ["JoinManager"]
 
-#: Name of the passing subwindow that holds a batch's own tuples while they are probed.
-_OWN_BATCH = 0xFFFF_FFFE
+T = TypeVar("T")
 
 
 #: The places that each sorted probe sees, first and last.
 Seen = tuple[np.ndarray, np.ndarray]
-#: What a question to the workers gives, once it is waited for.
-Answer = Callable[[], list[Hits]]
+
+
+#: Waits for what a question to the workers gives, and adds it.
+Answer = Callable[[Found], None]
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class _Target:
 class JoinManager:
     """Sends each batch to the workers and keeps the chains; knows no Arrow and no output.
 
-    `hits` and then `store` must be called once each for every prepared batch, in order.
+    `find` and then `store` must be called once each for every prepared batch, in order.
     """
 
     def __init__(
@@ -57,22 +59,26 @@ class JoinManager:
 
     # Steps 3 to 5: send the probes, let the workers work, collect their records.
 
-    def hits(self, prepared: Prepared) -> list[Hits]:
+    def find(self, prepared: Prepared, *, counting: bool) -> Found:
         """What the batch's tuples match among those that arrived before them.
 
-        The hits of a stream's probes come oldest subwindow first; their arrays are valid until
-        `store`.
+        With `counting`, subwindows that every probe sees whole are only counted. The hits'
+        arrays are valid until `store`.
         """
         probes = [self._probes(batch) for batch in prepared.sides]
         seen = [self._seen(batch) for batch in prepared.sides]
         asked = [
-            self._ask_chain(prepared.sides[side], probes[side], seen[side]) for side in Side
+            self._ask_chain(prepared.sides[side], probes[side], seen[side], counting)
+            for side in Side
         ]
         if all(map(len, probes)):
             asked += [
                 self._ask_own_batch(prepared, probes[side], seen[side]) for side in Side
             ]
-        return [hits for answer in asked for hits in answer()]
+        found = Found((np.zeros(len(probes[0]), np.int64), np.zeros(len(probes[1]), np.int64)))
+        for answer in asked:
+            answer(found)
+        return found
 
     def _probes(self, batch: SideBatch) -> Probes:
         if self.condition.predicate is not None:
@@ -86,30 +92,45 @@ class JoinManager:
         assert place is not None
         return self.window.seen(batch.side, place[batch.order])
 
-    def _ask_chain(self, batch: SideBatch, probes: Probes, seen: Seen) -> Answer:
+    def _ask_chain(
+        self, batch: SideBatch, probes: Probes, seen: Seen, counting: bool
+    ) -> Answer:
         """Send PROBE to every worker with a subwindow that some probe sees (step 3)."""
         chain = self.chains[batch.side.other]
         targets = _targets(chain, *seen) if len(probes) else []
-        futures = []
+        counted = [target for target in targets if counting and target.covered is None]
+        listed = [target for target in targets if not (counting and target.covered is None)]
+        counts = self._ask(counted, lambda numbers: _count(chain.side, numbers, probes))
+        records = self._ask(listed, lambda numbers: _probe(chain.side, numbers, probes))
+
+        def answer(found: Found) -> None:
+            for _, count in counts:
+                found.counted[batch.side][:] += count.result()
+            hits = []
+            for asked, future in records:
+                for target, record, rids in zip(asked, *future.result(), strict=True):
+                    subwindow = target.subwindow
+                    hits.append(
+                        Hits(
+                            batch, record, rids, subwindow.base, subwindow.times, *seen,
+                            target.covered, target.unseen,
+                        )
+                    )
+            found.hits += sorted(hits, key=lambda one: one.base)
+
+        return answer
+
+    def _ask(
+        self, targets: list[_Target], command: Callable[[list[int]], Callable[[Backend], T]]
+    ) -> list[tuple[list[_Target], Future[T]]]:
+        """Give each worker the command for its own subwindows among the targets."""
+        asked = []
         for worker in self.workers:
             mine = [target for target in targets if target.subwindow.worker == worker.number]
             if mine:
                 numbers = [target.subwindow.number for target in mine]
-                futures.append((mine, worker.run(_probe_command(chain.side, numbers, probes))))
-
-        def answer() -> list[Hits]:
-            found = []
-            for mine, future in futures:
-                for target, records, rids in zip(mine, *future.result(), strict=True):
-                    subwindow = target.subwindow
-                    hits = Hits(
-                        batch, records, rids, subwindow.base, subwindow.times,
-                        *seen, target.covered, target.unseen,
-                    )
-                    found.append((subwindow.base, hits))
-            return [hits for _, hits in sorted(found, key=lambda entry: entry[0])]
-
-        return answer
+                asked.append((mine, worker.run(command(numbers))))
+        return asked
 
     def _ask_own_batch(self, prepared: Prepared, probes: Probes, seen: Seen) -> Answer:
         """Tuples of the two streams in one batch: each probes those that arrived before it."""
@@ -117,16 +138,15 @@ class JoinManager:
         # In turn, as subwindows are dealt.
         worker = self.workers[self.chains[stored.side].created % len(self.workers)]
         tuples = stored.tuples(0, len(stored), stored.first)
-        future = worker.run(_own_batch_command(stored.side, tuples, probes))
+        future = worker.run(lambda backend: backend.match(tuples, probes))
 
-        def answer() -> list[Hits]:
-            records, rids = future.result()
-            return [
+        def answer(found: Found) -> None:
+            found.hits.append(
                 Hits(
-                    probe, records, rids, stored.first, stored.times, *seen,
+                    probe, future.result(), tuples["rid"], stored.first, stored.times, *seen,
                     covered=None, unseen=None, in_batch=True,
                 )
-            ]
+            )
 
         return answer
 
@@ -241,26 +261,18 @@ def _targets(chain: Chain, first: np.ndarray, last: np.ndarray) -> list[_Target]
     return targets
 
 
-def _probe_command(
+def _count(
+    side: Side, numbers: list[int], probes: Probes
+) -> Callable[[Backend], np.ndarray]:
+    return lambda backend: backend.counts(side, numbers, probes)
+
+
+def _probe(
     side: Side, numbers: list[int], probes: Probes
 ) -> Callable[[Backend], tuple[np.ndarray, list[np.ndarray]]]:
     def command(backend: Backend) -> tuple[np.ndarray, list[np.ndarray]]:
         records = backend.probe(side, numbers, probes)
         return records, [backend.rids(side, number) for number in numbers]
-
-    return command
-
-
-def _own_batch_command(
-    side: Side, tuples: np.ndarray, probes: Probes
-) -> Callable[[Backend], tuple[np.ndarray, np.ndarray]]:
-    def command(backend: Backend) -> tuple[np.ndarray, np.ndarray]:
-        backend.create(side, _OWN_BATCH, len(tuples))
-        backend.insert(side, _OWN_BATCH, tuples)
-        records = backend.probe(side, [_OWN_BATCH], probes)[0].copy()
-        rids = backend.rids(side, _OWN_BATCH).copy()
-        backend.expire(side, _OWN_BATCH)
-        return records, rids
 
     return command
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from host.collect import Collector
-from host.hits import Hits
+from host.hits import Found
 from host.options import JoinOptions
 from host.preprocess import Prepared
 from host.rowstore import RowStore
@@ -36,8 +36,8 @@ class PairsOutput:
             ]
         )
 
-    def results(self, prepared: Prepared, found: list[Hits]) -> Iterator[Result]:
-        for pairs in self._collector.pairs(prepared, found):
+    def results(self, prepared: Prepared, found: Found) -> Iterator[Result]:
+        for pairs in self._collector.pairs(prepared, found.hits):
             taken = [self._stores[side].take(pairs[side]) for side in Side]
             columns = [taken[column.side].column(column.column) for column in self._selected]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema), len(pairs[0])
@@ -53,7 +53,7 @@ class CountsOutput:
     ) -> None:
         self._collector = collector
 
-    def results(self, prepared: Prepared, found: list[Hits]) -> Iterator[Result]:
+    def results(self, prepared: Prepared, found: Found) -> Iterator[Result]:
         counts = self._collector.counts(prepared, found)
         sides = np.empty(len(prepared), np.int8)
         numbers = np.empty(len(prepared), np.int64)

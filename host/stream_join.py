@@ -55,6 +55,8 @@ class StreamJoin:
         self.stores = (self._store(Side.LEFT), self._store(Side.RIGHT))
         residual = self.condition.residual
         self._collector = Collector(options.order, self._check if residual else None)
+        # A residual must see the pairs.
+        self._only_counts = options.emit == "counts" and residual is None
         self._output = (PairsOutput if options.emit == "pairs" else CountsOutput)(
             options, self._collector, self.stores
         )
@@ -219,7 +221,7 @@ class StreamJoin:
         for side in Side:
             self.stores[side].append(prepared.sides[side].rows)
             self._set_late_aside(prepared, side)
-        found = self.manager.hits(prepared)
+        found = self.manager.find(prepared, counting=self._only_counts)
         for result, pairs in self._output.results(prepared, found):
             self.metrics.pairs += pairs
             yield result

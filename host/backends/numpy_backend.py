@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from host.backend import Probes
+from host.backend import PlainBackend, Probes
 from host.errors import WindowFull
 from host.pages import empty_pages
 from hw.spec.params import JoinParams
@@ -47,7 +47,7 @@ class _Subwindow:
         return self.buffer.rids[: self.count]
 
 
-class NumpyBackend:
+class NumpyBackend(PlainBackend):
     """Each subwindow is two parallel sorted arrays, keys and rids, in host memory.
 
     A merge writes into the stream's spare buffer and leaves the old one as the next spare:
@@ -94,22 +94,11 @@ class NumpyBackend:
         return self._room(min(max(2 * rows, _SMALLEST_ROOM), max(capacity, rows)))
 
     def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
-        wanted = probes.intervals
-        # Strided fields would be copied by each search: take a band's bounds once.
-        bounds = [
-            (wanted["lo"][:, band].copy(), wanted["hi"][:, band].copy())
-            for band in range(wanted.shape[1])
-        ]
-        records = np.empty((len(subwindows), *wanted.shape), RECORD)
-        for row, subwindow in zip(records, subwindows, strict=True):
-            keys = self._subwindows[stored, subwindow].keys
-            for band, (lo, hi) in enumerate(bounds):
-                start = np.searchsorted(keys, lo, "left")
-                row["start"][:, band] = start
-                row["end"][:, band] = _ends(keys, start, hi)
-        if probes.negated:
-            records["end"] |= NOT
-        return records
+        return _searched([self._subwindows[stored, number].keys for number in subwindows], probes)
+
+    def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
+        found: np.ndarray = _searched([tuples["key"].copy()], probes)[0]
+        return found
 
     def rids(self, side: Side, subwindow: int) -> np.ndarray:
         return self._subwindows[side, subwindow].rids
@@ -125,6 +114,25 @@ class NumpyBackend:
 
     def close(self) -> None:
         self._subwindows.clear()
+
+
+def _searched(arrays: list[np.ndarray], probes: Probes) -> np.ndarray:
+    """Records of the probes in each of several ascending arrays of keys."""
+    wanted = probes.intervals
+    # Strided fields would be copied by each search: take a band's bounds once.
+    bounds = [
+        (wanted["lo"][:, band].copy(), wanted["hi"][:, band].copy())
+        for band in range(wanted.shape[1])
+    ]
+    records = np.empty((len(arrays), *wanted.shape), RECORD)
+    for row, keys in zip(records, arrays, strict=True):
+        for band, (lo, hi) in enumerate(bounds):
+            start = np.searchsorted(keys, lo, "left")
+            row["start"][:, band] = start
+            row["end"][:, band] = _ends(keys, start, hi)
+    if probes.negated:
+        records["end"] |= NOT
+    return records
 
 
 def _ends(keys: np.ndarray, start: np.ndarray, hi: np.ndarray) -> np.ndarray:
