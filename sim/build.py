@@ -1,0 +1,136 @@
+"""Gateware -> Verilator shared library for the rtl backend.
+
+    python -m sim.build [--key-bits 32 64]
+
+A library is cached by the content it is made of; beside it lies a manifest by the digest of the
+gateware's sources, which tells the host where the fields of a command are.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+from hw.rtl.digest import gateware_digest, library_directory
+from hw.rtl.join_core import command_layout, reply_layout
+from hw.rtl.layouts import key_shape, tuple_layout
+from hw.spec import JoinParams
+from sim.elaborate import to_verilog, tool_environment
+from sim.simulated_core import SimulatedCore
+from sim.stream_bfm import Codec
+
+__all__ = ["build_library", "backend_params", "SLOTS"]
+
+HARNESS = Path(__file__).with_name("core_harness.cpp")
+#: Subwindows of one simulated core; a backend opens another core when they are taken.
+SLOTS = 7
+OPTIMISE = "-O2"
+
+
+def backend_params(key_bits):
+    """The core of the rtl backend. Memory costs a simulation nothing: a batch is inserted whole."""
+    rows = 1 << 20
+    return JoinParams(
+        key_bits=key_bits, subwindow=rows, partitions=rows // 64, insert_buffer=rows
+    )
+
+
+def build_library(params, *, slots=SLOTS, where=None, design="wide"):
+    """Build the library of a simulated core unless it is there; the path of its manifest."""
+    where = Path(where or library_directory())
+    where.mkdir(parents=True, exist_ok=True)
+    manifest = where / f"core{params.key_bits}-{gateware_digest()}.json"
+    with open(where / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        text = to_verilog(SimulatedCore(params, slots=slots, design=design), "core")
+        made_of = [text, HARNESS.read_text(), OPTIMISE, importlib.metadata.version("verilator")]
+        digest = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:20]
+        library = where / f"core-{digest}.so"
+        if not library.exists():
+            with tempfile.TemporaryDirectory(prefix="core-", dir=where) as directory:
+                os.replace(_compile(text, params, Path(directory)), library)
+        manifest.write_text(json.dumps(_manifest(params, slots, library, design), indent=2) + "\n")
+    return manifest
+
+
+def _manifest(params, slots, library, design):
+    layouts = {"command": command_layout(params), "reply": reply_layout()}
+    return {
+        "library": library.name,
+        "gateware": gateware_digest(),
+        "params": asdict(params),
+        "slots": slots,
+        "design": design,
+        **{name: _fields(layout) for name, layout in layouts.items()},
+    }
+
+
+def _fields(layout):
+    """Bits of the whole, and [offset, width] of each field; of an array's elements too."""
+    fields = {}
+    for key, field in layout:
+        inner = Codec(field.shape)
+        if inner.fields is None:
+            fields[str(key)] = [field.offset, inner.width]
+        else:
+            for name, (offset, width) in _fields(field.shape)["fields"].items():
+                fields[f"{key}.{name}"] = [field.offset + offset, width]
+    return {"bits": layout.size, "fields": fields}
+
+
+def _compile(text, params, where):
+    """The library, fresh from Verilator and the C++ compiler."""
+    (where / "core.v").write_text(text)
+    environment = os.environ | tool_environment()
+    root = Path(environment["VERILATOR_ROOT"])
+    environment["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include"
+    lanes = params.lanes
+    macros = {
+        "LANES": lanes, "COUNT_BITS": lanes.bit_length(),
+        "KEY_WORDS": key_shape(params).width // 32, "TUPLE_WORDS": tuple_layout(params).size // 32,
+        "COMMAND_WORDS": -(-command_layout(params).size // 32),
+        "REPLY_WORDS": -(-reply_layout().size // 32),
+    }
+    flags = [OPTIMISE, "-fPIC", "-std=c++20", *(f"-D{name}={n}" for name, n in macros.items())]
+    verilate = [
+        root / "bin" / "verilator_bin", "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast",
+        "--noassert", "-Wno-fatal", "-Wno-lint", "--top-module", "core", "--prefix", "Vcore",
+        "--Mdir", where, "-CFLAGS", f"-fPIC {OPTIMISE}", where / "core.v",
+    ]
+    make = [
+        "make", "-s", "-j2", "-C", where, "-f", "Vcore.mk", f"OPT_FAST={OPTIMISE}",
+        f"OPT_GLOBAL={OPTIMISE}", "libVcore", "libverilated.a",
+    ]
+    library = where / "core.so"
+    link = [
+        "g++", *flags, "-shared", "-I", where, "-I", root / "include", "-I",
+        root / "include" / "vltstd", HARNESS, where / "libVcore.a", where / "libverilated.a",
+        "-pthread", "-o", library,
+    ]
+    for step in (verilate, make, link):
+        done = subprocess.run(step, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            said = (done.stdout + done.stderr)[-3000:]
+            raise RuntimeError(f"{Path(step[0]).name} failed:\n{said}")
+    return library
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--key-bits", type=int, nargs="*", default=[32, 64], choices=(32, 64))
+    if not shutil.which("g++"):
+        sys.exit("sim.build needs a C++ compiler: install g++ (Debian: apt-get install g++).")
+    for key_bits in parser.parse_args().key_bits:
+        print(build_library(backend_params(key_bits)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
