@@ -142,24 +142,26 @@ class Seeker(wiring.Component):
         self.again = ShortQueue(self.state, self.QUEUE)
         self.out = ShortQueue(token(row_count(params)), self.QUEUE)
         self.asking = Buffer(self.words.requests.payload.shape())
+        self.tagged = Buffer(self.word)
         self.room = Signal(range(self.POSITIONS + 1), init=self.POSITIONS)
         self.searches = Signal(range(self.SEARCHES + 1))
         self.head_valid = Signal()
         self.next_valid = Signal()
-        self.bound_valid = Signal(2)
-        self.word_valid = Signal(2)
+        self.bound_valid = Signal()
+        self.word_valid = Signal()
         self.counting = Signal(4)
 
     def elaborate(self, platform):
         m = Module()
-        for name in ("waiting", "bounds", "bursts", "again", "out", "asking"):
+        for name in ("waiting", "bounds", "bursts", "again", "out", "asking", "tagged"):
             m.submodules[name] = getattr(self, name)
         wiring.connect(m, wiring.flipped(self.targets), self.waiting.i)
         wiring.connect(m, self.asking.o, wiring.flipped(self.words.requests))
         wiring.connect(m, self.out.o, wiring.flipped(self.positions))
         self._feed(m)
-        keys, state, emitted = self._match(m, self._tag(m))
-        self._count(m, keys, state, emitted)
+        self._tag(m)
+        word, state, emitted = self._match(m)
+        self._count(m, word, state, emitted)
         return m
 
     def _feed(self, m):
@@ -236,7 +238,7 @@ class Seeker(wiring.Component):
 
     def _tag(self, m):
         """A word of memory with its place, and which of its lanes are stored tuples."""
-        word = Signal(self.word)
+        word = self.tagged.i.payload
         burst = self.bursts.o.payload
         lanes = self.params.lanes
         lane_bits = (lanes - 1).bit_length()
@@ -254,70 +256,70 @@ class Seeker(wiring.Component):
                 (number < whole) | ((number == whole) & (lane < self.rows[:lane_bits]))
             )
         took = self.words.words.valid & self.words.words.ready
+        # A burst is pushed with its request, so it is here before its words.
+        m.d.comb += self.tagged.i.valid.eq(self.words.words.valid)
+        m.d.comb += self.words.words.ready.eq(self.tagged.i.ready)
         m.d.comb += self.bursts.o.ready.eq(took & word.last)
         with m.If(took & self.dense):
             m.d.sync += offset.eq(Mux(word.last, 0, offset + 1))
-        return word
 
-    def _match(self, m, tagged):
+    def _match(self, m):
         """PanJoin III-E: the next word or the next bound, whichever comes first."""
-        words = [Signal(self.word, name=f"word_{n}") for n in range(2)]
-        states = [Signal(self.state, name=f"bound_{n}") for n in range(2)]
+        word = Signal(self.word)
+        state = Signal(self.state)
         word_valid, bound_valid = self.word_valid, self.bound_valid
-        word, state = words[0], states[0]
-        known = Signal()  # both are there, and `passes` says which goes
-        passes = Signal()
+        next_word, next_state = self.tagged.o, self.bounds.o
+        # What this cycle does, decided in the cycle before.
+        passes = Signal()  # the word goes: before the bound, or of no use to the frame's end
+        answers = Signal()  # the bound goes, if its position has room
+        room = Signal()  # a register: one position can be spent before it is seen
         drained = Signal()
-        drain = Signal()
+        at_end = bound_valid & state.end
+        last_drained = passes & at_end & word.last
         emit = Signal()
         finish = Signal()
-        word_goes = Signal()
-        bound_goes = Signal()
-        # A register: one position can be spent before it is seen.
-        room = Signal()
-        m.d.sync += room.eq(self.room >= 2)
-        at_end = bound_valid[0] & state.end
-        m.d.comb += drain.eq(at_end & state.drain & ~drained & word_valid[0])
-        m.d.comb += finish.eq(at_end & (~state.drain | drained) & room)
-        m.d.comb += emit.eq(known & ~passes & (room | ~state.final))
-        m.d.comb += word_goes.eq(drain | (known & passes) | (emit & ~self.dense))
-        m.d.comb += bound_goes.eq(emit | finish)
-        with m.If(drain & word.last):
-            m.d.sync += drained.eq(1)
-        with m.If(finish):
-            m.d.sync += drained.eq(0)
-
         shift_word = Signal()
         shift_bound = Signal()
-        m.d.comb += shift_word.eq(word_goes | ~word_valid[0])
-        m.d.comb += shift_bound.eq(bound_goes | ~bound_valid[0])
-        # A burst's place is pushed with its request, so it is there before its words.
-        _shift(m, words, word_valid, shift_word, self.words.words, tagged)
-        _shift(m, states, bound_valid, shift_bound, self.bounds.o, self.bounds.o.payload)
+        m.d.sync += room.eq(self.room >= 2)
+        m.d.comb += finish.eq(at_end & (~state.drain | drained) & room)
+        m.d.comb += emit.eq(answers & (room | ~state.final))
+        m.d.comb += shift_word.eq(passes | (emit & ~self.dense) | ~word_valid)
+        m.d.comb += shift_bound.eq(emit | finish | ~bound_valid)
+        m.d.comb += next_word.ready.eq(shift_word)
+        m.d.comb += next_state.ready.eq(shift_bound)
+        m.d.sync += drained.eq(~finish & (drained | last_drained))
+        with m.If(shift_word):
+            m.d.sync += word.eq(next_word.payload)
+            m.d.sync += word_valid.eq(next_word.valid)
+        with m.If(shift_bound):
+            m.d.sync += state.eq(next_state.payload)
+            m.d.sync += bound_valid.eq(next_state.valid)
 
-        def pair(w, s):
-            return word_valid[w] & bound_valid[s] & ~states[s].end
+        def decide(both, w, s):
+            below = self._passes(w, s)
+            drains = s.drain & ~drained & ~last_drained
+            m.d.sync += passes.eq(both & Mux(s.end, drains, below))
+            m.d.sync += answers.eq(both & ~s.end & ~below)
 
         with m.If(shift_word & shift_bound):
             # Only a search lets both go, and its next word always answers its next bound.
-            m.d.sync += known.eq(pair(1, 1) & ~self.dense)
             m.d.sync += passes.eq(0)
+            m.d.sync += answers.eq(
+                next_word.valid & next_state.valid & ~next_state.payload.end & ~self.dense
+            )
         with m.Elif(shift_word):
-            m.d.sync += known.eq(pair(1, 0))
-            m.d.sync += passes.eq(self._passes(words[1], states[0]))
+            decide(next_word.valid & bound_valid, next_word.payload, state)
         with m.Elif(shift_bound):
-            m.d.sync += known.eq(pair(0, 1))
-            m.d.sync += passes.eq(self._passes(words[0], states[1]))
+            decide(word_valid & next_state.valid, word, next_state.payload)
         with m.Else():
-            m.d.sync += known.eq(pair(0, 0))
-            m.d.sync += passes.eq(self._passes(words[0], states[0]))
+            decide(word_valid & bound_valid, word, state)
 
         spent = Signal()
         returned = Signal()
         m.d.comb += spent.eq(finish | (emit & state.final))
         m.d.comb += returned.eq(self.out.o.valid & self.out.o.ready)
         m.d.sync += self.room.eq(self.room - spent + returned)
-        return word, state, bound_goes
+        return word, state, emit | finish
 
     def _passes(self, word, state):
         """Whether all of the word comes before the bound, and another word of it follows."""
@@ -370,16 +372,3 @@ class Seeker(wiring.Component):
         )
         m.d.comb += again.i.valid.eq(self.counting[3] & ~final)
         m.d.comb += again.i.payload.eq(then)
-
-
-def _shift(m, places, valid, shift, source, payload):
-    """Two places, the first of which is left when `shift`; the second fills as soon as it can."""
-    refill = Signal()
-    m.d.comb += refill.eq(shift | ~valid[1])
-    m.d.comb += source.ready.eq(refill)
-    with m.If(shift):
-        m.d.sync += places[0].eq(places[1])
-        m.d.sync += valid[0].eq(valid[1])
-    with m.If(refill):
-        m.d.sync += places[1].eq(payload)
-        m.d.sync += valid[1].eq(source.valid)
