@@ -16,7 +16,7 @@ from hw.opencl.probing import Batch, ProbingEngine
 from hw.opencl.program import open_program
 from hw.opencl.subwindow import Subwindow
 from hw.spec.params import JoinParams
-from hw.spec.tuples import Side
+from hw.spec.tuples import Side, key_dtype, tuple_dtype
 
 __all__ = ["OpenCLBackend"]
 
@@ -25,10 +25,9 @@ class OpenCLBackend:
     """Backend over hw.opencl; see host.backend.Backend for what every engine promises.
 
     `mode` "tiered" keeps a sorted insertion tier before each main array; "paper" is PanJoin's
-    own BI-Sort with an unsorted insertion buffer, the baseline. A subwindow is one sorted array
-    once a newer one of its stream exists, and two before that: records then have twice as many
-    runs. With a negated predicate all runs of a probe carry NOT, and what matches is outside of
-    all of them.
+    own BI-Sort with an unsorted insertion buffer, the baseline. A full subwindow is one sorted
+    array, any other may be two: records then have twice as many runs. With a negated predicate
+    all runs of a probe carry NOT, and what matches lies outside of all of them.
     """
 
     name = "opencl"
@@ -63,11 +62,7 @@ class OpenCLBackend:
         self._aggregation = AggregationEngine(program, self._pool, self._probing)
 
     def create(self, side: Side, subwindow: int, capacity: int) -> None:
-        windows = self._windows[side]
-        if windows:
-            # Only the newest takes tuples: the one before it becomes a single sorted array.
-            self._insertion.freeze(windows[next(reversed(windows))])
-        windows[subwindow] = Subwindow(self._pool, capacity)
+        self._windows[side][subwindow] = Subwindow(self._pool, capacity)
 
     def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
         window = self._windows[side][subwindow]
@@ -86,6 +81,18 @@ class OpenCLBackend:
         rids = self._pool.view(window.rids, np.uint32, window.count)
         rids.flags.writeable = False
         return rids
+
+    def tuples(self, side: Side, subwindow: int) -> np.ndarray:
+        window = self._windows[side][subwindow]
+        result = np.empty(window.count, tuple_dtype(self.params.key_bits))
+        dtype, first = key_dtype(self.params.key_bits), 0
+        for array in (window.main, window.tier):
+            if array:
+                last = first + array.count
+                result["key"][first:last] = self._pool.view(array.keys, dtype, array.count)
+                first = last
+        result["rid"] = self.rids(side, subwindow)
+        return result
 
     def counts(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
         """Matches of each probe in all those subwindows together, int64; no record is made."""

@@ -78,7 +78,7 @@ class AggregationEngine:
         values: Sequence[np.ndarray],
         extremes: bool = True,
     ) -> np.ndarray:
-        """aggregate_dtype for each probe, valid until the next call.
+        """aggregate_dtype for each probe, the caller's.
 
         `values` has one array to a subwindow, int64 or float64, by rid; `name` tells columns
         apart, and the values of a rid that was passed before are not looked at again. Without
@@ -88,7 +88,7 @@ class AggregationEngine:
         kernels = self._open(kind)
         for subwindow, column in zip(subwindows, values, strict=True):
             self._build(kernels, subwindow, name, column, kind, extremes)
-        records = self._probing.probe(subwindows, batch)
+        records = self._probing.probe(subwindows, batch)  # held, because the kernel reads it
         words = self._words.reserve(len(subwindows))
         for number, subwindow in enumerate(subwindows):
             words.host[number] = subwindow.columns[name].word()
@@ -96,8 +96,7 @@ class AggregationEngine:
         probes = len(batch.keys)
         results = self._results[kind].reserve(probes)
         if probes and not subwindows:
-            results.host[:probes] = 0
-            return results.host[:probes]
+            return np.zeros(probes, aggregate_dtype(kind))
         if probes:
             tiers = records.shape[2] // self._probing.bands
             self._launch(
@@ -105,7 +104,7 @@ class AggregationEngine:
                 words.place, *records.shape, tiers, int(batch.negated), results.place,
             )
             self._pool.queue.finish()
-        return results.download(probes)
+        return results.download(probes).copy()
 
     def _open(self, kind: str) -> dict[str, Any]:
         if kind not in self._kernels:

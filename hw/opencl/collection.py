@@ -67,7 +67,8 @@ class CollectionEngine:
         within a probe by subwindow. "strict" also has those of a subwindow by rid; a piece is
         then longer than `chunk` where one probe has more matches than that in one subwindow.
         """
-        shape = self._probing.probe(subwindows, batch).shape
+        records = self._probing.probe(subwindows, batch)  # held, because kernels read it
+        shape = records.shape
         sequence = shape[0] * shape[1] * shape[2]
         if sequence == 0:
             return

@@ -65,14 +65,10 @@ class InsertionEngine:
         if subwindow.count + count > subwindow.room:
             self._grow(subwindow, subwindow.count + count)
         self._store(subwindow, count)
-        subwindow.version += 1
-        self._pool.queue.finish()
-
-    def freeze(self, subwindow: Subwindow) -> None:
-        """The subwindow takes no more tuples: all become one sorted array."""
-        self._begin()
-        self._flush(subwindow)
-        subwindow.free_tier()
+        if subwindow.count == subwindow.capacity:
+            # It takes no more: from now on it is one sorted array.
+            self._flush(subwindow)
+            subwindow.free_tier()
         subwindow.version += 1
         self._pool.queue.finish()
 
@@ -84,7 +80,7 @@ class InsertionEngine:
         if subwindow.tier_count and subwindow.tier_count + count > limit:
             self._flush(subwindow)
             limit = self._tier_limit(subwindow)
-        if count > limit:
+        if count > limit or count == subwindow.capacity:
             self._into_main(subwindow, self._keys.place, self._rids.place, count)
         else:
             self._into_tier(subwindow, count, limit)
@@ -130,6 +126,10 @@ class InsertionEngine:
             self._move_into(main, subwindow.rids, keys, rids, count, save_rids=from_tier)
             return
         room = subwindow.room
+        if main.count == 0 and not from_tier:
+            place, main.count = subwindow.rids, count
+            self._merge_into(main, place, keys, rids, count, main, place, held=0)
+            return
         out, out_rids = self._key_array(room), self._pool.allocate(room * RID_BYTES)
         out.count = main.count + count
         self._merge_into(main, subwindow.rids, keys, rids, count, out, out_rids)
@@ -155,9 +155,10 @@ class InsertionEngine:
 
     def _merge_into(
         self, array: KeyArray, rids: int, keys: int, new_rids: int, count: int,
-        out: KeyArray, out_rids: int,
+        out: KeyArray, out_rids: int, held: int | None = None,
     ) -> None:
-        source, target = self._entry(array, rids), self._entry(out, out_rids)
+        """array + batch -> out; `held` is what the array holds, if not its count."""
+        source, target = self._entry(array, rids, held), self._entry(out, out_rids)
         self._launch(self._merge, source, rids, keys, new_rids, count, target)
 
     def _move_into(
@@ -272,7 +273,7 @@ class PaperInsertionEngine(InsertionEngine):
 
     def _merge_into(
         self, array: KeyArray, rids: int, keys: int, new_rids: int, count: int,
-        out: KeyArray, out_rids: int,
+        out: KeyArray, out_rids: int, held: int | None = None,
     ) -> None:
-        super()._merge_into(array, rids, keys, new_rids, count, out, out_rids)
+        super()._merge_into(array, rids, keys, new_rids, count, out, out_rids, held)
         self._launch(self._sample, self._entry(out, out_rids))

@@ -1,6 +1,7 @@
 """An engine's memory on a device: a few large buffers, and places in them."""
 
 import mmap
+import weakref
 from bisect import insort
 from typing import Any
 
@@ -32,6 +33,7 @@ class Pool:
         self._context = context
         self._hosts: list[np.ndarray] = []
         self._free: list[list[tuple[int, int]]] = []  # of each slab: (offset, size), ascending
+        self._returned: list[tuple[int, int]] = []  # lent places that came back
         self.slabs: list[Any] = []
         self._sizes: list[int] = []
         self._add_slab(_FIRST_SLAB)
@@ -41,9 +43,32 @@ class Pool:
         """The buffers as a kernel's first arguments; what is not there yet is never read."""
         return self.slabs + self.slabs[:1] * (SLABS - len(self.slabs))
 
+    def lend(self, dtype: Any, count: int) -> tuple[int, np.ndarray]:
+        """A place for `count` entries and the array of them, until the array's last view is gone.
+
+        Where memory is shared the array is that place; elsewhere `collect_lent` fills it.
+        """
+        dtype = np.dtype(dtype)
+        size = max(1, count * dtype.itemsize)
+        place = self.allocate(size)
+        if self.shared:
+            lease: Any = _Lease(self.view(place, np.uint8, size), dtype, count)
+            array = np.asarray(lease)
+        else:
+            lease = array = np.empty(count, dtype)
+        weakref.finalize(lease, self._returned.append, (place, size)).atexit = False
+        return place, array
+
+    def collect_lent(self, place: int, array: np.ndarray) -> None:
+        """Bring what a kernel wrote to a lent place into its array."""
+        if not self.shared and array.size:
+            array[:] = self.view(place, array.dtype, array.size)
+
     def allocate(self, size: int) -> int:
         """The place of `size` bytes, not cleared; DeviceError where the device has no room."""
         size = -(-size // _UNIT) * _UNIT
+        while self._returned:
+            self.free(*self._returned.pop())
         for slab, holes in enumerate(self._free):
             for number, (offset, room) in enumerate(holes):
                 if room >= size:
@@ -100,7 +125,7 @@ class Pool:
         """Release the buffers."""
         for slab in self.slabs:
             slab.release()
-        self.slabs, self._hosts, self._free = [], [], []
+        self.slabs, self._hosts, self._free, self._returned = [], [], [], []
 
     def _add_slab(self, size: int) -> None:
         import pyopencl as cl
@@ -129,6 +154,17 @@ class Pool:
         self._hosts.append(host)
         self._sizes.append(wanted)
         self._free.append([(0, wanted)])
+
+
+class _Lease:
+    """Memory that an array stands on; numpy keeps it until the array's last view is gone."""
+
+    def __init__(self, memory: np.ndarray, dtype: np.dtype, count: int) -> None:
+        self._memory = memory  # its pages stay, even when the pool is closed
+        self.__array_interface__ = {
+            "version": 3, "shape": (count,), "typestr": dtype.str, "descr": dtype.descr,
+            "data": (memory.ctypes.data, False),
+        }
 
 
 class HostArray:

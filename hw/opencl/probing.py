@@ -48,13 +48,8 @@ class ProbingEngine:
         self._registers = HostArray(pool, REGISTER).reserve(4)
         self._programmed: tuple[Predicate, Side] | None = None
         self._bands = 1
-        self._records = HostArray(pool, RECORD)
+        self.records_place = 0  # of the last probe, on the device
         self._counts = HostArray(pool, np.int64)
-
-    @property
-    def records_place(self) -> int:
-        """Where the records of the last probe lie on the device."""
-        return self._records.place
 
     @property
     def arrays_place(self) -> int:
@@ -62,29 +57,31 @@ class ProbingEngine:
         return self._arrays.place
 
     def probe(self, subwindows: Sequence[Subwindow], batch: Batch) -> np.ndarray:
-        """RECORD of shape (subwindows, probes, runs), valid until the next call.
+        """RECORD of shape (subwindows, probes, runs), the caller's.
 
         `runs` is the bands, twice if one of the subwindows has tuples in its tier.
         """
         arguments = self.stage(subwindows, batch)
         tiers = 1 + any(subwindow.tier_count for subwindow in subwindows)
         shape = (len(subwindows), len(batch.keys), self._bands * tiers)
-        size = shape[0] * shape[1] * shape[2]
-        records = self._records.reserve(size)
-        if size:
+        place, records = self._pool.lend(RECORD, shape[0] * shape[1] * shape[2])
+        if records.size:
             label = int(NOT) if batch.negated else 0
-            self._launch(self._probe, shape[1], len(subwindows), *arguments, tiers, label,
-                         records.place)
-        return records.download(size).reshape(shape)
+            self._launch(
+                self._probe, shape[1], len(subwindows), *arguments, tiers, label, place
+            )
+            self._pool.collect_lent(place, records)
+        self.records_place = place
+        return records.reshape(shape)
 
     def count(self, subwindows: Sequence[Subwindow], batch: Batch) -> np.ndarray:
-        """int64 for each probe: its matches in all subwindows, valid until the next call."""
+        """int64 for each probe: its matches in all subwindows. The caller's."""
         arguments = self.stage(subwindows, batch)
         probes = len(batch.keys)
         counts = self._counts.reserve(probes)
         if probes:
             self._launch(self._count, probes, 1, *arguments, int(batch.negated), counts.place)
-        return counts.download(probes)
+        return counts.download(probes).copy()
 
     def stage(self, subwindows: Sequence[Subwindow], batch: Batch) -> tuple[int, ...]:
         """Put subwindows and batch where the device sees them: the arguments PROBES."""
