@@ -80,6 +80,8 @@ class Pipeline(Generic[T, Result]):
 
     def close(self) -> None:
         """End the thread; results that nobody read are dropped."""
+        if self._closing.is_set():
+            return
         self._closing.set()
         self._busy = False
         self._items.put(_END)
