@@ -6,6 +6,7 @@ import numpy as np
 
 from host.backend import Probes
 from host.errors import BackendUnavailable, WindowFull
+from host.records import sizes
 from hw.opencl.devices import DeviceError
 from hw.spec.params import JoinParams
 from hw.spec.predicates import REGISTER, Bound, registers
@@ -13,14 +14,18 @@ from hw.spec.tuples import NOT, RECORD, Side
 
 __all__ = ["FpgaFormBackend"]
 
+#: Name of the passing subwindow that a batch's own tuples are matched in.
+_PASSING = 0xFFFF_FFFE
+
+
 class FpgaFormBackend:
-    """Subwindows in the memory of a device with channels; `device` is a part of its name.
+    """Subwindows in the memory of a device with channels; `device` as hw.opencl.devices names it.
 
     Where params.cores is more than one, each subwindow is dealt over the cores tuple by tuple. Its
     positions then count core after core, and a probe has as many runs a band as there are cores.
     """
 
-    name = "opencl-fpga"
+    name = "opencl"
 
     def __init__(
         self, params: JoinParams, device: str | None = None, *, timeout_s: float = 60.0
@@ -51,19 +56,43 @@ class FpgaFormBackend:
         self._engine.insert(side, subwindow, tuples)
 
     def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
-        given = self._registers(probes) if probes.wanted is None else probes.wanted
-        answers = [
-            self._engine.probe(
-                stored, subwindows, probes.keys, given[..., first : first + self.params.bands],
-                negated=probes.negated,
-            )[0]
-            for first in range(0, given.shape[-1], self.params.bands)
-        ]
-        records = answers[0] if len(answers) == 1 else np.concatenate(answers, axis=2)
+        records = self._records(stored, subwindows, probes, probes.negated)
         if probes.negated and self.params.cores > 1:
             held = [self._engine.room(stored, number)[1] for number in subwindows]
             return _outside(records, held)
         return records
+
+    def counts(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
+        total = np.zeros(len(probes), np.int64)
+        found = self._records(stored, subwindows, probes, probes.negated)
+        for number, records in zip(subwindows, found, strict=True):
+            total += sizes(records, self._engine.room(stored, number)[1])
+        return total
+
+    def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
+        stored = probes.side.other
+        self._engine.create(stored, _PASSING, len(tuples))
+        try:
+            self._engine.insert(stored, _PASSING, tuples)
+            # As if negated: an empty run too then says where it is, which the sum needs.
+            records = self._records(stored, [_PASSING], probes, negated=True)[0]
+            bases = self._engine.bases(stored, _PASSING)
+        finally:
+            self._engine.expire(stored, _PASSING)
+        return _together(records, bases, probes.negated)
+
+    def _records(
+        self, stored: Side, subwindows: Sequence[int], probes: Probes, negated: bool
+    ) -> np.ndarray:
+        """One record a core and band: bands side by side, in each of them the cores."""
+        given = self._registers(probes) if probes.wanted is None else probes.wanted
+        answers = []
+        for first in range(0, given.shape[-1], self.params.bands):
+            part = given[..., first : first + self.params.bands]
+            answers.append(
+                self._engine.probe(stored, subwindows, probes.keys, part, negated=negated)[0]
+            )
+        return answers[0] if len(answers) == 1 else np.concatenate(answers, axis=2)
 
     def _registers(self, probes: Probes) -> np.ndarray:
         assert probes.predicate is not None
@@ -102,3 +131,17 @@ def _outside(records: np.ndarray, held: Sequence[int]) -> np.ndarray:
     runs["end"][:, :, :-1] = records["start"]
     runs["end"][:, :, -1] = np.array(held, np.uint32)[:, None]
     return runs
+
+
+def _together(records: np.ndarray, bases: np.ndarray, negated: bool) -> np.ndarray:
+    """Records of all cores, whose arrays begin at `bases`, as one record a band of the sorted
+    whole: what is before a bound there is the sum of what is before it in each core.
+    """
+    probes = len(records)
+    result = np.empty((probes, records.shape[1] // len(bases)), RECORD)
+    for name in ("start", "end"):
+        inner = (records[name] & ~NOT).reshape(probes, -1, len(bases)) - bases
+        result[name] = inner.sum(axis=2)
+    if negated:
+        result["end"] |= NOT
+    return result

@@ -34,8 +34,8 @@ TASK HERE(bound)(__global const register_t *restrict registers,
 {
     __local interval_t held[BLOCK * BANDS];
     register_t words[BANDS];
-    for (uint band = 0; band < BANDS; band++)
-        words[band] = registers[band < bands ? band : 0];
+    for (uint band = 0; band < (intervals ? 0 : bands); band++)
+        words[band] = registers[band];
     for (uint subwindow = 0; subwindow < subwindows; subwindow++) {
         uint lane = 0;
         for (uint first = 0; first < probes; first += BLOCK) {

@@ -5,7 +5,7 @@
 //   STRICT  and those of a probe by core, so that two runs give the same stream
 
 // Requires: bases[s * CORES + c] = where core c's tuples begin in the order of subwindow s.
-// Ensures:  table[s][probe][c * bands + band] is that record, untouched where it is empty; with
+// Ensures:  table[s][probe][band * CORES + c] is that record, untouched where it is empty; with
 //           `keep` the stream is in results[] with its stars, and length[0] says how long it is.
 TASK collect(__global const uint *restrict bases, __global record_t *restrict table,
              __global result_t *restrict results, __global uint *restrict length,
@@ -32,7 +32,7 @@ TASK collect(__global const uint *restrict bases, __global record_t *restrict ta
         bool closes = open == 0;
         if (came && !star) {
             uint base = bases[result.subwindow * CORES + core];
-            result.run += core * bands;
+            result.run = result.run * CORES + core;
             result.start += base;
             result.end = (result.end + base) | (negated ? NOT : 0);
             record_t record;

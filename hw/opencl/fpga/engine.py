@@ -230,6 +230,11 @@ class Engine:
         area = self._subwindows[side, subwindow]
         return area.capacity, area.rows
 
+    def bases(self, side: Side, subwindow: int) -> np.ndarray:
+        """The position of each core's first tuple."""
+        counts = self._subwindows[side, subwindow].counts
+        return np.cumsum(counts, dtype=np.uint32) - counts
+
     def expire(self, side: Side, subwindow: int) -> None:
         """Forget the subwindow; its memory is free."""
         area = self._subwindows.pop((side, subwindow))
@@ -310,12 +315,13 @@ class Engine:
         *,
         negated: bool = False,
         order: str = "none",
+        keep: bool = False,
     ) -> tuple[np.ndarray, list[np.ndarray]]:
         """Probe subwindows with a sorted batch; at most params.bands of what is `given`.
 
         That is REGISTER words, or explicit intervals of shape (probes, bands). Returns RECORD of
-        shape (subwindows, probes, cores * bands), and the result streams with their stars, one a
-        launch (RESULT; subwindows and probes count within a launch's own piece).
+        shape (subwindows, probes, bands * cores), and with `keep` the result streams with their
+        stars, one a launch (RESULT; subwindows and probes count within a launch's own piece).
         """
         bands = given.shape[-1]
         areas = [self._subwindows[stored, number] for number in subwindows]
@@ -323,25 +329,25 @@ class Engine:
         streams = []
         batch = _Batch(
             keys=self._given(keys), given=self._given(given), intervals=given.dtype != REGISTER,
-            bands=bands, negated=negated, order=order,
+            bands=bands, negated=negated, order=order, keep=keep,
             scan_rows=self._scan_rows(areas, len(keys)),
         )
         for part in self._shares(len(areas), len(keys), bands, batch.scan_rows):
             first_area, last_area, first, count = part
             records, stream = self._probe(areas[first_area:last_area], batch, first, count)
             table[first_area:last_area, first : first + count] = records
-            streams.append(stream)
+            streams += stream
         return table, streams
 
     def _probe(
         self, areas: list[_Subwindow], batch: "_Batch", first: int, count: int
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
         """One launch: `count` probes of the batch against these subwindows."""
         cores, bands = self.params.cores, batch.bands
         counts = np.array([area.counts for area in areas], np.uint32)
         bases = np.cumsum(counts, axis=1, dtype=np.uint32) - counts
         records = np.empty((len(areas), count, cores * bands), RECORD)
-        most = len(areas) * count * (cores * bands + 1) + 1
+        most = len(areas) * count * (cores * bands + 1) + 1 if batch.keep else 0
         table, results = self._filled(records.nbytes), self._buffer(most * RESULT.itemsize)
         length, order = self._buffer(4), ORDERS.index(batch.order)
         words = bands if batch.intervals else 1
@@ -352,7 +358,8 @@ class Engine:
                 len(areas),
             ),
             "collect": (
-                self._given(bases), table, results, length, *size, int(batch.negated), order, 1
+                self._given(bases), table, results, length, *size, int(batch.negated), order,
+                int(batch.keep),
             ),
         }
         for core, memory in enumerate(self._memory):
@@ -371,13 +378,15 @@ class Engine:
                 arguments[f"fetch_{core}_{lane}"] = (memory["keys"],)
                 arguments[f"probe_{core}_{lane}"] = ()
         self._launch(probing_kernels(self.params), arguments)
+        cl.enqueue_copy(self._copies, records, table)
+        return records, [self._stream(results, length)] if batch.keep else []
+
+    def _stream(self, results: cl.Buffer, length: cl.Buffer) -> np.ndarray:
         written = np.empty(1, np.uint32)
         cl.enqueue_copy(self._copies, written, length)
-        cl.enqueue_copy(self._copies, records, table)
         stream = np.empty(int(written[0]), RESULT)
-        if len(stream):
-            cl.enqueue_copy(self._copies, stream, results)
-        return records, stream
+        cl.enqueue_copy(self._copies, stream, results)
+        return stream
 
     def _scan_rows(self, areas: list[_Subwindow], probes: int) -> int:
         """Whole partitions where neighbours share them, else a few rows after a search."""
@@ -466,4 +475,5 @@ class _Batch:
     bands: int
     negated: bool
     order: str
+    keep: bool
     scan_rows: int

@@ -27,11 +27,13 @@ BLOCK = 64
 #: Words of a core's row of counters: its turns to store (left, right), staged tuples, unused.
 COUNTERS = 4
 STAGED = 2
+#: Cores that one level of distribution and collection serves.
+MOST_CORES = 16
 #: How the collection orders results: hw/opencl/fpga/collection.cl.
 ORDERS = ("none", "outer", "strict")
 #: The run of a star, a word of the result stream without data.
 STAR = 0xFFFF_FFFF
-#: One word of the result stream: run = core * bands + band.
+#: One word of the result stream: run = band * cores + core.
 RESULT = np.dtype([(name, "<u4") for name in ("subwindow", "probe", "run", "start", "end")])
 
 _C_TYPES = {"<i4": "int", "<i8": "long", "<u4": "uint", "<u8": "ulong", "|u1": "uchar"}
@@ -46,6 +48,11 @@ def source(params: JoinParams, depth: int = 64, key_depth: int = 512) -> str:
     """The whole program, ready for an FPGA's compiler; `depth` is of the channels between kernels,
     `key_depth` of those from memory to the probers. Subwindows may have any size.
     """
+    if params.cores > MOST_CORES:
+        raise ValueError(
+            f"cores of the FPGA form must be at most {MOST_CORES}, not {params.cores}: "
+            "distribution and collection are one level deep"
+        )
     return "\n".join(_parts(params, depth, key_depth)) + "\n"
 
 

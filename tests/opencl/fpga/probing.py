@@ -6,7 +6,7 @@ import pytest
 from host.backend import Probes
 from hw.spec import reference
 from hw.spec.predicates import ALL, OPERATORS, Band, Predicate, compare, empty_intervals, registers
-from hw.spec.tuples import RECORD, Side, interval_dtype, key_dtype, key_limits
+from hw.spec.tuples import NOT, RECORD, Side, interval_dtype, key_dtype, key_limits
 from tests.helpers import make_tuples
 from tests.opencl.fpga.model import assert_finds, insert_all, keys_by_rid, runs_of
 
@@ -30,6 +30,12 @@ CHAIN = {
 }
 
 
+def holds(predicate, side, probe, stored):
+    """Whether a probe key of that side and a stored key match, by definition."""
+    left, right = (probe, stored) if side is Side.LEFT else (stored, probe)
+    return predicate.holds(left, right)
+
+
 def fill(backend, side, chain):
     for number, batches in chain.items():
         backend.create(side, number, sum(map(len, batches)) + 3)
@@ -47,6 +53,29 @@ def test_every_operator_and_band_finds_what_the_reference_finds(backend, side):
         for found, (number, batches) in zip(records, CHAIN.items(), strict=True):
             stored = keys_by_rid(batches)
             assert_finds(backend, side.other, number, stored, predicate, keys, found)
+        stored = [key for batches in CHAIN.values() for key in keys_by_rid(batches)]
+        counts = backend.counts(side.other, list(CHAIN), Probes(side, keys, predicate=predicate))
+        assert counts.tolist() == [
+            sum(holds(predicate, side, int(key), other) for other in stored) for key in keys
+        ]
+
+
+@pytest.mark.parametrize("side", Side)
+def test_a_batch_is_matched_with_itself_in_its_own_order(backend, side):
+    bits = backend.params.key_bits
+    keys = np.sort(RANDOM.integers(-25, 25, 31)).astype(key_dtype(bits))
+    for rows in (0, 1, 37):
+        tuples = make_tuples(RANDOM.integers(-20, 20, rows), bits, 5)
+        for predicate in PREDICATES.values():
+            records = backend.match(tuples, Probes(side, keys, predicate=predicate))
+            assert len(records) == len(keys)
+            for key, found in zip(keys.tolist(), records, strict=True):
+                inside = np.zeros(rows, bool)
+                for start, end in runs_of(found):
+                    inside[start:end] = True
+                inside ^= bool(found[0]["end"] & NOT)
+                stored = tuples["key"].tolist()
+                assert inside.tolist() == [holds(predicate, side, key, one) for one in stored]
 
 
 def test_the_order_of_bands_and_bounds_is_the_references(backend):
