@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from host.arrivals import Arrivals, interleave, merge_by_value
+from host.arrow_arrays import from_numbers
 from host.errors import InputError, SchemaError
 from hw.spec.tuples import Side
 
@@ -80,7 +81,8 @@ class Interleaver:
     def take(self, rows: tuple[pa.RecordBatch, pa.RecordBatch]) -> Arrivals:
         return interleave(rows, _numbers(self.pushed, rows))
 
-    def rest(self) -> Arrivals | None:
+    def end(self, ended: set[Side]) -> Arrivals | None:
+        """Nothing waits for the other stream here."""
         return None
 
 
@@ -100,6 +102,7 @@ class ArrivalMerger:
         self._numbers = [np.empty(0, np.int64), np.empty(0, np.int64)]
         self._values = [self._empty(), self._empty()]
         self._reached: list[object | None] = [None, None]
+        self._ended: set[Side] = set()
 
     def _empty(self) -> np.ndarray:
         return pa.array([], self._type).to_numpy(zero_copy_only=False)
@@ -112,9 +115,10 @@ class ArrivalMerger:
             self._add(side, rows[side], numbers[side], values[side])
         return self._release([self._settled(side) for side in Side])
 
-    def rest(self) -> Arrivals | None:
-        """Everything that still waits: the streams have ended."""
-        return self._release([len(values) for values in self._values])
+    def end(self, ended: set[Side]) -> Arrivals | None:
+        """Add that those streams have ended; return what waited for them alone."""
+        self._ended |= ended
+        return self._release([self._settled(side) for side in Side])
 
     def _checked(self, side: Side, rows: pa.RecordBatch) -> np.ndarray:
         """Arrival values of a push; an InputError leaves everything as it was."""
@@ -124,7 +128,12 @@ class ArrivalMerger:
             first = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
             row = self.pushed[side] + first
             raise InputError(f"arrival {name} is NULL in row {row}: every tuple needs its place")
-        values: np.ndarray = column.cast(self._type).to_numpy(zero_copy_only=False)
+        try:
+            values: np.ndarray = column.cast(self._type).to_numpy(zero_copy_only=False)
+        except pa.ArrowInvalid:
+            raise InputError(
+                f"arrival {name} has a value that is no {self._type}: cast the column"
+            ) from None
         reached = self._reached[side]
         if len(values) and reached is not None and values.min() < reached:
             raise InputError(
@@ -140,13 +149,15 @@ class ArrivalMerger:
             return
         order = np.argsort(values, kind="stable")
         if not np.array_equal(order, np.arange(len(order))):
-            rows, numbers, values = rows.take(pa.array(order)), numbers[order], values[order]
+            rows, numbers, values = rows.take(from_numbers(order)), numbers[order], values[order]
         self._reached[side] = values[-1]
         self._rows[side] = pa.concat_batches([self._rows[side], rows])
         self._numbers[side] = np.concatenate([self._numbers[side], numbers])
         self._values[side] = np.concatenate([self._values[side], values])
 
     def _settled(self, side: Side) -> int:
+        if side.other in self._ended:
+            return len(self._values[side])
         reached = self._reached[side.other]
         if reached is None:
             return 0

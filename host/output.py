@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from host.arrow_arrays import from_numbers
 from host.collect import Collector
 from host.hits import Found
 from host.options import JoinOptions
@@ -60,6 +61,13 @@ class CountsOutput:
         for batch in prepared.sides:
             sides[batch.positions] = batch.side
             numbers[batch.positions] = batch.numbers
-        names = pa.DictionaryArray.from_arrays(sides, ["l", "r"]).cast(pa.string())
-        columns = [names, pa.array(numbers), pa.array(counts)]
+        columns = [_letters(sides), from_numbers(numbers), from_numbers(counts)]
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema), int(counts.sum())
+
+
+def _letters(sides: np.ndarray) -> pa.Array:
+    """'l' for 0 and 'r' for 1."""
+    text = np.array([ord("l"), ord("r")], np.uint8)[sides]
+    offsets = np.arange(len(sides) + 1, dtype=np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
+    return pa.Array.from_buffers(pa.string(), len(sides), buffers)

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from host.arrivals import Arrivals
 from host.condition import JoinCondition
+from host.errors import InputError
 from host.watermark import Watermark
 from hw.spec.tuples import Side, tuple_dtype
 from hw.spec.windows import TimeWindow, Window
@@ -98,7 +99,7 @@ class Preprocessor:
         times = late = None
         if isinstance(self.window, TimeWindow):
             assert self.time_columns is not None
-            times, known = event_times(rows.column(self.time_columns[side]))
+            times, known = event_times(side, self.time_columns[side], rows)
             late = self.watermarks[side].observe(times, known)
             matchable = matchable & known
             if late is not None:
@@ -132,9 +133,16 @@ def _sorted_by_key(keys: np.ndarray, matchable: np.ndarray) -> tuple[np.ndarray,
     return order, keys[order]
 
 
-def event_times(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+def event_times(side: Side, name: str, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
     """Microseconds of a timestamp or date column, and which are known (not NULL)."""
-    instants = column.cast(pa.timestamp("us", getattr(column.type, "tz", None)))
+    column = rows.column(name)
+    try:
+        instants = column.cast(pa.timestamp("us", getattr(column.type, "tz", None)))
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"time {side.letter}.{name} has a value that is no whole number of microseconds "
+            "in 64 bits: round it"
+        ) from None
     known = np.ones(len(column), bool)
     if instants.null_count:
         known = instants.is_valid().to_numpy(zero_copy_only=False)

@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from host.arrow_arrays import from_mask, from_numbers
 from host.pages import empty_pages
 
 __all__ = ["RowStore"]
@@ -127,7 +128,7 @@ class _Ring:
         words = self._values[places]
         valid = None
         if self._valid is not None:
-            valid = pa.array(self._valid[places]).buffers()[1]
+            valid = from_mask(self._valid[places]).buffers()[1]
         kind = pa.uint8() if self._is_bool else self._type
         taken = pa.Array.from_buffers(kind, len(rows), [valid, pa.py_buffer(words)])
         return taken.cast(self._type) if self._is_bool else taken
@@ -184,7 +185,7 @@ class _Chunks:
     def take(self, rows: np.ndarray, first: int) -> pa.Array:
         if self._whole is None:
             self._whole = pa.chunked_array(self._chunks, self._type)
-        return self._whole.take(pa.array(rows - self._dropped)).combine_chunks()
+        return self._whole.take(from_numbers(rows - self._dropped)).combine_chunks()
 
     def drop(self, first: int, row: int) -> None:
         while self._chunks and self._dropped + len(self._chunks[0]) <= row:

@@ -65,6 +65,7 @@ class _Writer:
             "options": {name: getattr(options, name) for name in _MEANING + _ENGINE},
             "pushed": join.inputs.pushed,
             "reached": getattr(join.inputs, "reached", None),
+            "ended": sorted(join.ended),
             "totals": join.preprocessor.totals,
             "watermarks": [[mark.newest, mark.promised] for mark in join.watermarks],
             "metrics": vars(join.metrics),
@@ -195,7 +196,7 @@ class _Reader:
         if isinstance(join.inputs, ArrivalMerger):
             join.inputs.wait_for(waiting.pop(0), manifest["reached"])
         join.inputs.pushed[:] = manifest["pushed"]
-        join.put_back(waiting)
+        join.put_back(waiting, {Side(side) for side in manifest["ended"]})
 
     def _fill_stream(self, join: "StreamJoin", side: Side, held: dict[str, Any]) -> None:
         chain, store = join.manager.chains[side], join.stores[side]

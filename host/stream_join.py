@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from host.arrivals import Arrivals
+from host.arrow_arrays import from_mask
 from host.backends.choice import backend_opener
 from host.collect import Collector
 from host.condition import compile_condition
-from host.errors import JoinError
+from host.errors import InputError, JoinError
 from host.inputs import ArrivalMerger, Interleaver, Pushed, normalise, plain_schema
 from host.manager import JoinManager
 from host.metrics import Metrics
@@ -67,6 +68,7 @@ class StreamJoin:
         self._late: list[tuple[str, np.ndarray, pa.RecordBatch]] = []
         self._failure: BaseException | None = None
         self._finished = False
+        self.ended: set[Side] = set()
         self._closed = False
         opener = backend_opener(options, self.condition.key_bits)
         self.backend_name = opener.name
@@ -92,6 +94,9 @@ class StreamJoin:
             normalise(Side.LEFT, left, self.options.left),
             normalise(Side.RIGHT, right, self.options.right),
         )
+        for side in self.ended:
+            if rows[side].num_rows:
+                raise InputError(f"{side.name.lower()} has ended: nothing more of it can be pushed")
         self._collect(self.inputs.take(rows))
         return self._results()
 
@@ -111,14 +116,21 @@ class StreamJoin:
         self.manager.expire((self.watermarks[0].time, self.watermarks[1].time))
         self._drop_rows()
 
+    def end(self, *, left: bool = False, right: bool = False) -> Iterator[pa.RecordBatch]:
+        """Say that a stream has ended: with arrival columns the other waits for it no longer."""
+        self._check_open()
+        for side, ended in ((Side.LEFT, left), (Side.RIGHT, right)):
+            if ended:
+                self.ended.add(side)
+        self._collect(self.inputs.end(self.ended))
+        return self._results()
+
     def finish(self) -> Iterator[pa.RecordBatch]:
         """End both streams; iterate to get the results that are left."""
         if not self._finished:
             self._check_open()
             self._finished = True
-            rest = self.inputs.rest()
-            if rest is not None:
-                self._collect(rest)
+            self._collect(self.inputs.end(set(Side)))
             self._flush()
         return self._results()
 
@@ -162,17 +174,19 @@ class StreamJoin:
         """What was pushed and waits for its batch, in order of arrival."""
         return [*self._pending, *([self._collected] if self._collected is not None else [])]
 
-    def put_back(self, unprocessed: list[Arrivals]) -> None:
+    def put_back(self, unprocessed: list[Arrivals], ended: set[Side]) -> None:
         """Collect again what waited when a snapshot was taken."""
+        self.ended |= ended
+        self.inputs.end(ended)
         for arrivals in unprocessed:
             self._gather(arrivals)
 
     # Step 1, collecting, in batch mode: whichever comes first, the count or the time.
 
-    def _collect(self, arrivals: Arrivals) -> None:
-        for side in Side:
-            self.metrics.tuples[side] += len(arrivals.positions[side])
-        if len(arrivals):
+    def _collect(self, arrivals: Arrivals | None) -> None:
+        if arrivals is not None and len(arrivals):
+            for side in Side:
+                self.metrics.tuples[side] += len(arrivals.positions[side])
             self._gather(arrivals)
         waited = time.monotonic() - self._collected_since
         if self._collected is not None and waited >= self.options.linger:
@@ -242,7 +256,7 @@ class StreamJoin:
             return
         self.metrics.late[side] += int(batch.late.sum())
         if self.options.late == "keep":
-            rows = batch.rows.filter(pa.array(batch.late))
+            rows = batch.rows.filter(from_mask(batch.late))
             self._late.append((side.letter, batch.numbers[batch.late], rows))
 
     def _drop_rows(self) -> None:

@@ -12,8 +12,8 @@ from hw.spec.tuples import Side
 
 __all__ = ["Piece", "feed"]
 
-#: What one push takes of the left and of the right file.
-Piece = tuple[pa.Table | None, pa.Table | None]
+#: What one push takes of the left and of the right file, or which file has ended.
+Piece = tuple[pa.Table | None, pa.Table | None] | Side
 
 
 def feed(
@@ -48,18 +48,10 @@ def _by_arrival(
         yield (part, None) if side is Side.LEFT else (None, part)
         reached[side] = _newest(part.column(arrival[side]))
         side = _behind(reached)
-    # That file has ended. What arrives after its last row waits for the end anyway: all at once.
-    last, side = reached[side], side.other
-    while last is not None and (reached[side] is None or reached[side] <= last):
-        part = next(parts[side], None)
-        if part is None:
-            return
-        yield (part, None) if side is Side.LEFT else (None, part)
-        reached[side] = _newest(part.column(arrival[side]))
-    rest = list(parts[side])
-    if rest:
-        whole = pa.concat_tables(rest)
-        yield (whole, None) if side is Side.LEFT else (None, whole)
+    # That file has ended: the other one waits for it no longer.
+    yield side
+    for part in parts[side.other]:
+        yield (part, None) if side is Side.RIGHT else (None, part)
 
 
 def _behind(reached: list[Any]) -> Side:

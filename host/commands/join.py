@@ -78,14 +78,22 @@ def _push_all(
     late: Sink | None,
     advance: Callable[[int], None],
 ) -> None:
-    for left, right in pieces:
-        for batch in join.push(left=left, right=right):
+    for piece in pieces:
+        for batch in _results(join, piece):
             output.write(batch)
         _write_late(join, late)
-        advance(sum(part.num_rows for part in (left, right) if part is not None))
+        if not isinstance(piece, Side):
+            advance(sum(part.num_rows for part in piece if part is not None))
     for batch in join.finish():
         output.write(batch)
     _write_late(join, late)
+
+
+def _results(join: StreamJoin, piece: Piece) -> Iterator[pa.RecordBatch]:
+    if isinstance(piece, Side):
+        return join.end(left=piece is Side.LEFT, right=piece is Side.RIGHT)
+    left, right = piece
+    return join.push(left=left, right=right)
 
 
 def late_schema(join: StreamJoin) -> pa.Schema:

@@ -30,6 +30,7 @@ __all__ = [
 _FIRST, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 #: The interval of places that holds every tuple, as (first, last).
 EVERYTHING = (int(_FIRST), int(_LAST))
+_MOST_ROWS = 1 << 62
 #: A watermark before the first tuple.
 NOTHING_YET = int(_FIRST)
 
@@ -65,8 +66,11 @@ class RowWindow:
 
     def __post_init__(self) -> None:
         for side in ("left", "right"):
-            if getattr(self, side) < 1:
-                raise ValueError(f"a row window holds at least 1 row, not {getattr(self, side)}")
+            rows = getattr(self, side)
+            if rows < 1:
+                raise ValueError(f"a row window holds at least 1 row, not {rows}")
+            if rows > _MOST_ROWS:
+                raise ValueError(f"a row window holds at most {_MOST_ROWS} rows, not {rows}")
 
     def rows(self, stored: Side) -> int:
         return (self.left, self.right)[stored]

@@ -455,6 +455,40 @@ def test_arrivals_that_go_back_from_push_to_push_are_refused_and_nothing_is_lost
     same_pairs(found, [(0, 0), (2, 0)])
 
 
+def test_a_stream_that_ended_is_not_waited_for():
+    left = stream(a=pa.array([1, 2, 3], pa.int32()), at=pa.array([1, 5, 9]))
+    right = stream(b=pa.array([1, 2, 3], pa.int32()), at=pa.array([2, 3, 4]))
+    with join_of(EQUAL, "none", left, right, arrival="at") as join:
+        assert pairs_of(join.push(left, right)) == [(0, 0)]
+        assert sorted(pairs_of(join.end(right=True))) == [(1, 1), (2, 2)]
+        message = exactly("right has ended: nothing more of it can be pushed")
+        with pytest.raises(InputError, match=message):
+            join.push(None, right)
+        assert pairs_of(join.finish()) == []
+
+
+def test_an_arrival_beyond_64_bits_is_refused():
+    left = stream(a=pa.array([1]), b=pa.array([1]), at=pa.array([2**63 + 5], pa.uint64()))
+    message = exactly("arrival l.at has a value that is no int64: cast the column")
+    with (
+        join_of(EQUAL, "none", left, left, arrival="at") as join,
+        pytest.raises(InputError, match=message),
+    ):
+        join.push(left)
+
+
+def test_a_time_finer_than_a_microsecond_is_refused():
+    left = stream(a=pa.array([1]), b=pa.array([1]), t=pa.array([1001], pa.timestamp("ns")))
+    message = exactly(
+        "time l.t has a value that is no whole number of microseconds in 64 bits: round it"
+    )
+    with (
+        join_of(EQUAL, "1 second", left, left, time="t") as join,
+        pytest.raises(InputError, match=message),
+    ):
+        list(join.push(left))
+
+
 def test_an_unknown_arrival_is_refused():
     left, right = arriving("a", [1, 1], [5, None]), arriving("b", [1], [9])
     with join_of(EQUAL, "none", left, right, arrival="at") as join:
@@ -538,15 +572,15 @@ def test_nothing_can_be_read_after_closing(begun):
 
 def test_nothing_can_be_read_after_a_failure(monkeypatch):
     with join_of(EQUAL, "none", LEFT, RIGHT, batch=1) as join:
-        hits, calls = join.manager.hits, []
+        find, calls = join.manager.find, []
 
-        def broken_once(prepared):
+        def broken_once(prepared, *, counting):
             calls.append(prepared)
             if len(calls) == 2:
                 raise JoinError("the cable was out")
-            return hits(prepared)
+            return find(prepared, counting=counting)
 
-        monkeypatch.setattr(join.manager, "hits", broken_once)
+        monkeypatch.setattr(join.manager, "find", broken_once)
         first, second = join.push(LEFT, RIGHT), join.push()
         with pytest.raises(JoinError, match=exactly("the cable was out")):
             list(first)
@@ -557,10 +591,10 @@ def test_nothing_can_be_read_after_a_failure(monkeypatch):
 
 def test_after_a_failure_every_call_says_so(monkeypatch):
     with join_of(EQUAL, "none", LEFT, RIGHT) as join:
-        def broken(prepared):
+        def broken(prepared, *, counting):
             raise JoinError("the cable is out")
 
-        monkeypatch.setattr(join.manager, "hits", broken)
+        monkeypatch.setattr(join.manager, "find", broken)
         with pytest.raises(JoinError, match=exactly("the cable is out")):
             list(join.push(LEFT, RIGHT))
         message = exactly("this join has failed before: the cable is out")

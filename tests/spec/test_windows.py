@@ -90,6 +90,7 @@ def test_what_is_no_duration_is_refused(text, message):
         ("rows 1,2,3", "'rows 1,2,3' is not a row window: write 'rows 1000' or 'rows 1000,500'"),
         ("rows 0", "a row window holds at least 1 row, not 0"),
         ("rows 5,0", "a row window holds at least 1 row, not 0"),
+        (f"rows {2**63}", f"a row window holds at most {2**62} rows, not {2**63}"),
         ("-5 s", "'-5 s' is negative: write a window of both signs as '-5 s..10 s'"),
         ("10 s..5 s", "the window begins at 10000000 us and ends before that, at 5000000 us"),
         ("", "'' is not a duration: write it like '10 minutes'"),
