@@ -49,11 +49,9 @@ class OpenCLBackend:
             raise BackendUnavailable(str(error)) from error
 
     def _open(self, device: str | None, mode: str, engine: dict[str, Any]) -> None:
-        import pyopencl as cl
-
         self.device = choose(device)
         program = open_program(self.device, self.params.key_bits)
-        self._queue = cl.CommandQueue(program.context)
+        self._queue = program.open_queue()
         self._pool = Pool(self.device, program.context, self._queue, engine.pop("shared", None))
         insertion = InsertionEngine if mode == "tiered" else PaperInsertionEngine
         self._insertion = insertion(program, self._pool, self.params, **engine)
@@ -75,6 +73,13 @@ class OpenCLBackend:
 
     def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
         return self._probing.probe(self._in_order(stored, subwindows), _batch(probes))
+
+    def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
+        passing = Subwindow(self._pool, len(tuples))
+        self._insertion.insert(passing, tuples)
+        records: np.ndarray = self._probing.probe([passing], _batch(probes))[0]
+        passing.free()
+        return records
 
     def rids(self, side: Side, subwindow: int) -> np.ndarray:
         window = self._windows[side][subwindow]

@@ -7,15 +7,16 @@ all. What a vendor's offline compiler made (.aocx, .xclbin) enters by `register`
 manifest line, and the same `load` hands it out.
 """
 
+import argparse
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FOLDER", "load", "read_manifest", "register"]
+__all__ = ["ENGINES", "FOLDER", "build_engines", "load", "read_manifest", "register"]
 
 FOLDER = Path(__file__).resolve().parents[2] / "bitstreams"
 
@@ -58,6 +59,37 @@ def register(
     return path
 
 
+#: Every program of the throughput engine, by its parameters.
+ENGINES: tuple[dict[str, Any], ...] = (
+    {"engine": "throughput", "key_bits": 32},
+    {"engine": "throughput", "key_bits": 64},
+    {"engine": "aggregates", "values": "int64"},
+    {"engine": "aggregates", "values": "float64"},
+)
+
+
+def build_engines(
+    device: str | None = None,
+    engines: Sequence[Mapping[str, Any]] = ENGINES,
+    folder: Path | None = None,
+) -> Iterator[Path]:
+    """Build and register programs of the throughput engine for one device, one by one."""
+    from hw.opencl import program
+    from hw.opencl.devices import choose
+
+    chosen = choose(device)
+    for params in engines:
+        if params["engine"] == "throughput":
+            text = program.engine_text(chosen, params["key_bits"])
+        else:
+            text = program.aggregate_text(chosen, params["values"] == "float64")
+        yield register(
+            program.digest_of(chosen, text, program.OPTIONS),
+            program.build_binary(chosen, text),
+            suffix=".clbin", params=params, device=chosen.identity, folder=folder,
+        )
+
+
 def read_manifest(folder: Path | None = None) -> dict[str, Any]:
     """Digest -> entry, of every kind of binary; empty where there is no manifest."""
     path = (FOLDER if folder is None else folder) / "manifest.json"
@@ -69,3 +101,16 @@ def _replace(path: Path, data: bytes) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     part.write_bytes(data)
     part.replace(path)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """python -m hw.opencl.binaries [--device D]: what `make binaries` runs."""
+    parser = argparse.ArgumentParser(prog="python -m hw.opencl.binaries", description=main.__doc__)
+    parser.add_argument("--device", help="a number, a part of a name, or platform:device")
+    for path in build_engines(parser.parse_args(arguments).device):
+        print(f"{path.relative_to(FOLDER.parent)}: {path.stat().st_size} bytes", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -51,8 +51,8 @@ class Device:
     def identity(self) -> dict[str, str]:
         """What a device binary is made for."""
         return {
-            "platform": self.platform, "version": self.version,
-            "device": self.name, "driver": self.driver,
+            "platform": self.platform, "version": self.version, "device": self.name,
+            "driver": self.driver, "target": self.handle.version.strip(),
         }
 
 

@@ -15,8 +15,9 @@ from hw.spec.predicates import REGISTER
 from hw.spec.tuples import NOT, RECORD, interval_dtype, key_limits
 
 __all__ = [
-    "ARRAY", "COLUMN", "COLUMN_LEVELS", "FAN", "LEVELS", "SLABS", "Program", "build", "c_structs",
-    "digest_of", "open_aggregates", "open_program", "prelude", "read_kernels", "shares_memory",
+    "ARRAY", "COLUMN", "COLUMN_LEVELS", "FAN", "LEVELS", "OPTIONS", "SLABS", "Program",
+    "aggregate_text", "build", "build_binary", "c_structs", "digest_of", "engine_text",
+    "open_aggregates", "open_program", "prelude", "read_kernels", "shares_memory",
 ]
 
 #: Keys under one entry of an index array: one line of the cache at 32 bits.
@@ -46,9 +47,8 @@ COLUMN = np.dtype([
     ("extremes", "<u4"),
 ])
 
-_OPTIONS = ("-Werror", "-cl-std=CL1.2")
+OPTIONS = ("-Werror", "-cl-std=CL1.2")
 _FOLDER = Path(__file__).parent / "kernels"
-_FILES = ("memory.cl", "search.cl", "probe.cl", "insert.cl", "collect.cl")
 
 
 class Program:
@@ -58,6 +58,12 @@ class Program:
         self.device = device
         self.context = context
         self._handle = handle
+
+    def open_queue(self) -> Any:
+        """An in-order queue: each launch sees what those before it wrote."""
+        import pyopencl as cl
+
+        return cl.CommandQueue(self.context)
 
     def kernel(self, name: str, scalars: Sequence[type | None]) -> Any:
         """A kernel object of one's own: its arguments are not shared with other engines.
@@ -80,12 +86,7 @@ def _context(device: Device) -> Any:
 def open_program(device: Device, key_bits: int) -> Program:
     """The throughput engine for keys of that width, built once for each device."""
     context = _context(device)
-    structs = {
-        "record_t": RECORD, "register_t": REGISTER, "interval_t": interval_dtype(key_bits),
-        "array_t": ARRAY,
-    }
-    text = prelude(device, key_bits) + c_structs(device, structs, context) + read_kernels()
-    return Program(device, context, build(device, context, text))
+    return Program(device, context, build(device, context, engine_text(device, key_bits)))
 
 
 @cache
@@ -97,14 +98,30 @@ def open_aggregates(device: Device, floating: bool) -> Program:
             "another with --device"
         )
     context = _context(device)
+    return Program(device, context, build(device, context, aggregate_text(device, floating)))
+
+
+def engine_text(device: Device, key_bits: int) -> str:
+    """The whole text of the throughput engine."""
+    structs = {
+        "record_t": RECORD, "register_t": REGISTER, "interval_t": interval_dtype(key_bits),
+        "array_t": ARRAY,
+    }
+    text = prelude(device, key_bits) + c_structs(device, structs, _context(device))
+    return text + read_kernels(("memory.cl", "search.cl", "probe.cl", "insert.cl", "collect.cl"))
+
+
+def aggregate_text(device: Device, floating: bool) -> str:
+    """The whole text of the aggregation engine; it never looks at a key."""
+    value = "double" if floating else "long"
     text = prelude(device, 32) + ("#define FLOATING\n" if floating else "")
-    text += f"typedef {'double' if floating else 'long'} value_t;\n"
+    text += f"typedef {value} value_t;\n"
     structs = {"record_t": RECORD, "array_t": ARRAY, "column_t": COLUMN}
-    text += c_structs(device, structs, context) + read_kernels(("memory.cl", "aggregate.cl"))
-    return Program(device, context, build(device, context, text))
+    text += c_structs(device, structs, _context(device))
+    return text + read_kernels(("memory.cl", "aggregate.cl"))
 
 
-def read_kernels(names: Sequence[str] = _FILES, folder: Path = _FOLDER) -> str:
+def read_kernels(names: Sequence[str], folder: Path = _FOLDER) -> str:
     """The kernels' text; a compiler's message names the file and its line."""
     return "".join(f'#line 1 "{name}"\n{(folder / name).read_text()}' for name in names)
 
@@ -114,18 +131,35 @@ def build(device: Device, context: Any, text: str, options: Sequence[str] = ()) 
     and driver, else from source. Warnings are errors."""
     import pyopencl as cl
 
-    options = (*_OPTIONS, *options)
-    try:
-        binary = binaries.load(digest_of(device, text, options))
-        if binary is not None:
+    options = (*OPTIONS, *options)
+    binary = binaries.load(digest_of(device, text, options))
+    if binary is not None:
+        try:
             return cl.Program(context, [device.handle], [binary]).build(list(options))
+        except cl.Error:
+            pass  # the same program, from its source
+    return _build_source(device, context, text, options)
+
+
+def _build_source(device: Device, context: Any, text: str, options: Sequence[str]) -> Any:
+    import pyopencl as cl
+
+    try:
         return cl.Program(context, text).build(list(options))
     except cl.RuntimeError as error:
-        lines = [line for line in str(error).splitlines() if "error" in line.lower()]
+        lines = [line for line in str(error).splitlines() if "error:" in line.lower()]
         raise DeviceError(
-            f"the OpenCL device {device} does not build the engine ({' '.join(lines[:2])}): "
+            f"the OpenCL device {device} does not build the engine ({'; '.join(lines[:2])}): "
             "choose another with --device"
         ) from error
+
+
+def build_binary(device: Device, text: str, options: Sequence[str] = ()) -> bytes:
+    """The device binary of a program, made from its source."""
+    import pyopencl as cl
+
+    built = cl.Program(_context(device), text).build([*OPTIONS, *options])
+    return bytes(built.get_info(cl.program_info.BINARIES)[0])
 
 
 def digest_of(device: Device, text: str, options: Sequence[str]) -> str:

@@ -209,7 +209,7 @@ def test_records_are_the_callers(engine, model):
 
 def test_the_mirror_is_read_only(engine, model):
     fill(engine, model, 0, 10, [[1, 2]])
-    with pytest.raises(ValueError, match="^assignment destination is read-only$"):
+    with pytest.raises(ValueError, match=r"^assignment destination is read-only$"):
         engine.rids(Side.LEFT, 0)[0] = 1
 
 

@@ -1,0 +1,223 @@
+"""Devices, programs and prebuilt binaries: choice, layout, and errors that name the cure."""
+
+import re
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import hw.opencl.devices
+import hw.opencl.program
+from host.backend import Probes
+from host.backends.opencl_backend import OpenCLBackend
+from host.errors import BackendUnavailable
+from hw.opencl import binaries
+from hw.opencl.devices import Device, DeviceError, choose, list_devices, measure_bandwidth
+from hw.opencl.memory import Pool
+from hw.opencl.program import aggregate_text, c_structs, digest_of, open_aggregates, open_program
+from hw.spec import JoinParams, Side, compare, tuple_dtype
+
+pytestmark = pytest.mark.opencl
+
+
+def exactly(message):
+    return f"^{re.escape(message)}$"
+
+
+def fake(number, place, name, version="OpenCL 3.0 PoCL 3.0", kind="cpu"):
+    return Device(number, place, "Portable", version, name, "3.0", kind, 1 << 30, 2, handle=None)
+
+
+TWINS = [
+    fake(0, (0, 0), "cpu-one"),
+    fake(1, (1, 0), "cpu-one", version="OpenCL 3.0 PoCL 3.1  Debian"),
+    fake(2, (1, 1), "Big GPU", version="OpenCL 3.0 PoCL 3.1  Debian", kind="gpu"),
+]
+THERE = (
+    "0 = cpu-one (Portable, OpenCL 3.0 PoCL 3.0); 1 = cpu-one (Portable, OpenCL 3.0 PoCL 3.1); "
+    "2 = Big GPU (Portable, OpenCL 3.0 PoCL 3.1)"
+)
+
+
+def test_devices_say_what_they_are():
+    device = list_devices()[0]
+    assert device.compute_units >= 1
+    assert device.memory_bytes > 1 << 20
+    assert device.kind in ("cpu", "gpu", "accelerator")
+    assert device.name and device.driver and device.platform and device.version
+    assert measure_bandwidth(device, 1 << 22) > 1e6
+
+
+@pytest.mark.parametrize(
+    ("wanted", "number"),
+    [
+        (None, 2), ("0", 0), ("1", 1), ("big", 2), ("gpu", 2), ("0:0", 0), ("1:0", 1),
+        ("1:gpu", 2), ("3.0:cpu", None), ("pocl 3.1:one", 1), ("poCL 3.0:one", 0), (" 2 ", 2),
+    ],
+)
+def test_a_device_is_chosen_by_number_name_or_platform(wanted, number):
+    if number is None:  # the version says 3.0 of OpenCL in both
+        with pytest.raises(DeviceError):
+            choose(wanted, TWINS)
+    else:
+        assert choose(wanted, TWINS).number == number
+
+
+def test_a_device_that_is_not_there_is_refused_with_what_is():
+    with pytest.raises(
+        DeviceError, match=exactly(f"no OpenCL device matches 'fpga': choose one of {THERE}")
+    ):
+        choose("fpga", TWINS)
+
+
+def test_a_name_of_two_devices_is_refused_with_both():
+    both = THERE[: THERE.index("; 2")]
+    message = f"2 OpenCL devices match 'one': choose by number one of {both}"
+    with pytest.raises(DeviceError, match=exactly(message)):
+        choose("one", TWINS)
+
+
+def test_no_device_at_all_names_the_cure():
+    message = (
+        'there is no OpenCL device: install one with pip install "pyopencl[pocl]", or set '
+        "OCL_ICD_VENDORS to the directory of your driver's .icd file"
+    )
+    with pytest.raises(DeviceError, match=exactly(message)):
+        choose(None, [])
+
+
+def test_without_pyopencl_the_backend_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    message = 'PyOpenCL is not installed: install it with pip install "pyopencl[pocl]"'
+    with pytest.raises(BackendUnavailable, match=exactly(message)):
+        OpenCLBackend(JoinParams())
+
+
+def test_the_backend_passes_on_a_devices_error():
+    there = "; ".join(map(str, list_devices()))
+    message = f"no OpenCL device matches 'nowhere': choose one of {there}"
+    with pytest.raises(BackendUnavailable, match=exactly(message)):
+        OpenCLBackend(JoinParams(), device="nowhere")
+
+
+def test_an_unknown_mode_is_refused():
+    with pytest.raises(ValueError, match=exactly("mode must be tiered or paper, not fast")):
+        OpenCLBackend(JoinParams(), mode="fast")
+
+
+def test_a_record_that_the_device_lays_out_otherwise_is_refused():
+    device = choose()
+    message = (
+        f"the OpenCL device {device} lays out tuple_t in 16 bytes where 12 are meant: choose "
+        "another with --device"
+    )
+    with pytest.raises(DeviceError, match=exactly(message)):
+        c_structs(device, {"tuple_t": tuple_dtype(64)})
+
+
+def test_a_program_that_does_not_build_says_where():
+    device = choose()
+    context = open_program(device, 32).context
+    pattern = (
+        rf"^the OpenCL device {re.escape(str(device))} does not build the engine "
+        r"\(.*error: .*\): choose another with --device$"
+    )
+    with pytest.raises(DeviceError, match=pattern):
+        hw.opencl.program.build(device, context, "__kernel void broken(")
+
+
+def test_memory_that_is_not_there_is_refused():
+    device = choose()
+    program = open_program(device, 32)
+    pool = Pool(device, program.context, program.open_queue())
+    message = (
+        f"the OpenCL device {device} has no room for {1 << 30} MiB beside the 64 MiB in use: use "
+        "a smaller window, smaller subwindows or more workers"
+    )
+    with pytest.raises(DeviceError, match=exactly(message)):
+        pool.allocate(1 << 50)
+    pool.close()
+
+
+def test_a_program_is_built_once_for_a_device_and_width():
+    device = choose()
+    assert open_program(device, 32) is open_program(choose(), 32)
+    assert open_program(device, 32) is not open_program(device, 64)
+    assert open_program(device, 32).context is open_program(device, 64).context
+
+
+# Prebuilt binaries.
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(binaries, "FOLDER", tmp_path / "bitstreams")
+    return binaries.FOLDER
+
+
+def test_a_binary_that_was_built_is_loaded_instead_of_source(folder, monkeypatch):
+    engine = binaries.ENGINES[2]
+    assert engine == {"engine": "aggregates", "values": "int64"}
+    (path,) = binaries.build_engines(engines=[engine])
+    device = choose()
+    digest = digest_of(device, aggregate_text(device, False), hw.opencl.program.OPTIONS)
+    entry = binaries.read_manifest()[digest]
+    assert entry["params"] == engine
+    assert entry["device"] == device.identity
+    assert entry["file"] == path.name == f"opencl-{digest[:16]}.clbin"
+    assert set(entry["tools"]) == {"pyopencl", "numpy"}
+
+    def no_source(*_):
+        raise AssertionError("built from source")
+
+    monkeypatch.setattr(hw.opencl.program, "_build_source", no_source)
+    open_aggregates.cache_clear()
+    assert total([3, 5, 6]) == 14
+    open_aggregates.cache_clear()
+    path.unlink()
+    with pytest.raises(AssertionError, match=r"^built from source$"):
+        total([1])
+
+
+def total(values):
+    """The sum that a new engine finds over as many matches."""
+    engine = OpenCLBackend(JoinParams())
+    tuples = np.zeros(len(values), tuple_dtype(32))
+    tuples["rid"] = np.arange(len(values))
+    engine.create(Side.LEFT, 0, 10)
+    engine.insert(Side.LEFT, 0, tuples)
+    probes = Probes(Side.RIGHT, np.zeros(1, np.int32), compare("="))
+    try:
+        result = engine.aggregates(Side.LEFT, [0], probes, "v", [np.array(values, np.int64)])
+        return int(result["sum"][0])
+    finally:
+        engine.close()
+
+
+def test_a_damaged_or_foreign_binary_is_not_used(folder):
+    device = choose()
+    text = aggregate_text(device, False)
+    digest = digest_of(device, text, hw.opencl.program.OPTIONS)
+    details = {"params": {}, "device": device.identity}
+    assert binaries.load(digest) is None
+    path = binaries.register(digest, b"whole", suffix=".clbin", **details)
+    assert binaries.load(digest) == b"whole"
+    # The driver refuses these bytes: the engine is built from its source.
+    open_aggregates.cache_clear()
+    assert total([3, 5, 6]) == 14
+    open_aggregates.cache_clear()
+    path.write_bytes(b"damaged")
+    assert binaries.load(digest) is None
+    other = replace(device, driver="another")
+    assert digest_of(other, text, ()) != digest_of(device, text, ())
+
+
+@pytest.mark.parametrize("suffix", [".aocx", ".xclbin"])
+def test_the_binaries_of_fpga_vendors_are_kept_and_found_alike(folder, suffix):
+    path = binaries.register(
+        "d" * 64, b"\x7fELF", suffix=suffix, params={"mergers": 8}, device={"device": "a10"}
+    )
+    assert path.name == f"opencl-{'d' * 16}{suffix}"
+    assert binaries.load("d" * 64) == b"\x7fELF"
+    assert binaries.read_manifest()["d" * 64]["params"] == {"mergers": 8}
