@@ -1,14 +1,46 @@
 """Which engine a join runs on: by name, or the best that is here."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from host.backend import Backend
-from host.backends.numpy_backend import NumpyBackend
 from host.errors import BackendUnavailable
 from host.options import JoinOptions
 from hw.spec.params import JoinParams
 
 __all__ = ["BackendOpener", "backend_opener"]
+
+
+def _open_numpy(params: JoinParams, device: str | None) -> Backend:
+    from host.backends.numpy_backend import NumpyBackend
+
+    if device is not None:
+        raise BackendUnavailable(f"backend numpy has no devices: leave out {device!r}")
+    return NumpyBackend(params)
+
+
+def _open_opencl(params: JoinParams, device: str | None) -> Backend:
+    from host.backends.opencl_backend import OpenCLBackend
+
+    return OpenCLBackend(params, device)
+
+
+def _open_rtl(params: JoinParams, device: str | None) -> Backend:
+    from host.backends.rtl_backend import RtlBackend
+
+    if device is not None:
+        raise BackendUnavailable(f"backend rtl has no devices: leave out {device!r}")
+    return RtlBackend(params)
+
+
+#: How each engine of this version is opened; what it stands on is imported only then.
+_OPENERS: dict[str, Callable[[JoinParams, str | None], Backend]] = {
+    "numpy": _open_numpy,
+    "opencl": _open_opencl,
+    "rtl": _open_rtl,
+}
+#: What `auto` stands for: OpenCL, which runs on any processor.
+_DEFAULT = "opencl"
 
 
 @dataclass(frozen=True)
@@ -20,14 +52,14 @@ class BackendOpener:
     device: str | None
 
     def __call__(self) -> Backend:
-        return NumpyBackend(self.params)
+        return _OPENERS[self.name](self.params, self.device)
 
 
 def backend_opener(options: JoinOptions, key_bits: int) -> BackendOpener:
-    """The opener of the engine that the options name; 'auto' is numpy in this version."""
-    name = "numpy" if options.backend == "auto" else options.backend
-    if name != "numpy":
-        raise BackendUnavailable(f"backend {name!r} is not in this version: use numpy")
-    if options.device is not None:
-        raise BackendUnavailable(f"backend numpy has no devices: leave out {options.device!r}")
+    """The opener of the engine that the options name."""
+    name = _DEFAULT if options.backend == "auto" else options.backend
+    if name not in _OPENERS:
+        raise BackendUnavailable(
+            f"backend {name!r} is not in this version: use {', '.join(_OPENERS)}"
+        )
     return BackendOpener(name, JoinParams(key_bits=key_bits), options.device)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from host.backend import Probes
+from host.backend import PlainBackend, Probes
 from host.errors import BackendUnavailable, JoinError, WindowFull
 from hw.rtl.digest import gateware_digest, library_directory
 from hw.spec.commands import Opcode, Status
@@ -62,7 +62,7 @@ class _Subwindow:
         return sum(len(piece.rows) for piece in self.pieces)
 
 
-class RtlBackend:
+class RtlBackend(PlainBackend):
     """One or more simulated cores, each with its slots for subwindows.
 
     A subwindow larger than a core's lies in several pieces, so a probe's runs are the bands of
