@@ -153,7 +153,9 @@ class WideReader(wiring.Component):
         m = Module()
         lanes = self.params.lanes
         m.submodules.reader = reader = WordReader(word_layout(self.params), self.address_bits)
+        m.submodules.out = out = Buffer(wide_token(tuple_layout(self.params), lanes))
         wiring.connect(m, reader.read, wiring.flipped(self.read))
+        wiring.connect(m, out.o, wiring.flipped(self.tuples))
         job = self.jobs.payload
         busy = Signal()
         left = Signal(row_count(self.params))
@@ -165,7 +167,7 @@ class WideReader(wiring.Component):
             m.d.sync += busy.eq(1)
             m.d.sync += left.eq(job.count)
 
-        o = self.tuples
+        o = out.i
         m.d.comb += o.payload.end.eq(left == 0)
         m.d.comb += o.payload.count.eq(Mux(left < lanes, left, lanes))
         m.d.comb += Value.cast(o.payload.data).eq(Value.cast(reader.words.payload))

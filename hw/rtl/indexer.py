@@ -44,6 +44,9 @@ class Indexer(wiring.Component):
                 "index": Out(WritePort(key_shape(params), index_bits)),
             }
         )
+        # Attributes, so that a proof can look inside.
+        self.main_has = Signal()
+        self.index_has = Signal()
 
     def elaborate(self, platform):
         m = Module()
@@ -52,8 +55,8 @@ class Indexer(wiring.Component):
         first = Signal()  # this word begins a partition
         m.d.comb += first.eq(merged.payload.address[:within] == 0)
         # Each of the two takes its part in its own time; the word goes when both have it.
-        main_has = Signal()
-        index_has = Signal()
+        main_has = self.main_has
+        index_has = self.index_has
         m.d.comb += [
             main.payload.eq(merged.payload),
             main.valid.eq(merged.valid & ~main_has),

@@ -17,7 +17,6 @@ from hw.rtl.layouts import (
 )
 from hw.rtl.memory import ReadPort, ReadShare, WritePort, WriteShare
 from hw.rtl.merger import Merger
-from hw.rtl.plumbing import Buffer
 from hw.rtl.splitter import Splitter
 from hw.rtl.wide_merger import WideMerger
 from hw.spec import JoinParams
@@ -165,8 +164,6 @@ class InsertionEngine(wiring.Component):
             splitter.splits.payload.stored.eq(command.stored),
             splitter.splits.payload.inserted.eq(command.inserted),
         ]
-        m.submodules.pieces = pieces = Buffer(splitter.pieces.payload.shape())
-        wiring.connect(m, splitter.pieces, pieces.i)
 
         turn = Signal(range(ways))
         started = Signal()  # the splitter has its command
@@ -176,12 +173,12 @@ class InsertionEngine(wiring.Component):
         with m.If(began):
             m.d.sync += started.eq(0)
         for number in range(ways):
-            jobs = self._way(m, number, command, pieces.o.payload, main, batch, write)
+            jobs = self._way(m, number, command, splitter.pieces.payload, main, batch, write)
             with m.If(turn == number):
                 ready = Cat(job.ready for job in jobs).all()
-                m.d.comb += pieces.o.ready.eq(ready)
-                m.d.comb += [job.valid.eq(pieces.o.valid & ready) for job in jobs]
-        with m.If(pieces.o.valid & pieces.o.ready):
+                m.d.comb += splitter.pieces.ready.eq(ready)
+                m.d.comb += [job.valid.eq(splitter.pieces.valid & ready) for job in jobs]
+        with m.If(splitter.pieces.valid & splitter.pieces.ready):
             m.d.sync += turn.eq(turn + 1)
             m.d.comb += began.eq(turn == ways - 1)
 

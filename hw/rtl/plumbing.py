@@ -200,10 +200,11 @@ class Arbiter(wiring.Component):
         super().__init__(
             {"i": In(stream.Signature(shape)).array(count), "o": Out(stream.Signature(chosen))}
         )
+        self.last = Signal(range(count))  # the input served last, so the last to be served again
 
     def elaborate(self, platform):
         m = Module()
-        last = Signal(range(self.count))  # served last, so served last of all
+        last = self.last
         choice = Signal(range(self.count))
         waiting = Cat(i.valid for i in self.i)
         with m.Switch(last):

@@ -106,6 +106,8 @@ class Splitter(wiring.Component):
             m.d.sync += some[answer.number].eq(1)
             m.d.sync += last[answer.number].eq(answer.row)
 
+        m.submodules.out = out = Buffer(piece_layout(params))
+        wiring.connect(m, out.o, wiring.flipped(self.pieces))
         with m.FSM():
             with m.State("WAIT"):
                 m.d.comb += self.splits.ready.eq(1)
@@ -140,13 +142,13 @@ class Splitter(wiring.Component):
                     m.d.sync += number.eq(0)
                     m.next = "EMIT"
             with m.State("EMIT"):
-                m.d.comb += self.pieces.valid.eq(1)
-                with m.If(self.pieces.ready):
+                m.d.comb += out.i.valid.eq(1)
+                with m.If(out.i.ready):
                     m.d.sync += number.eq(number + 1)
                     with m.If(number == count - 2):
                         m.next = "WAIT"
 
-        piece = self.pieces.payload
+        piece = out.i.payload
         from_main = [Signal(row_count(params), name=f"from_main_{n}") for n in range(2)]
         for n in range(2):
             m.d.comb += from_main[n].eq(Mux(some[number + n], last[number + n] + 1, 0))

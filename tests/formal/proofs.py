@@ -49,6 +49,7 @@ class Rules:
 
     def __init__(self, m):
         self.m = m
+        self.waiting = {}  # by stream: an offer was not taken in the cycle before
         self.started = Signal(name="started")
         m.d.sync += self.started.eq(1)
         m.d.comb += Assume(~ResetSignal())
@@ -57,7 +58,7 @@ class Rules:
         """An offered payload stays offered until it is taken."""
         m = self.m
         payload = Value.cast(stream.payload)
-        waiting = Signal(name=f"{name}_waiting")
+        waiting = self.waiting[name] = Signal(name=f"{name}_waiting")
         before = Signal(len(payload), name=f"{name}_before")
         m.d.sync += waiting.eq(stream.valid & ~stream.ready)
         m.d.sync += before.eq(payload)

@@ -9,25 +9,26 @@ from hw.rtl.merger import Merger
 from hw.spec import JoinParams
 from sim.scoreboard import merged
 from sim.stimulus import KINDS, sorted_tuples
-from tests.rtl.helpers import get_frame, put_frame, run, stream_get
+from tests.rtl.helpers import get_frame, no_pause, pauses, put_frame, run, stream_get
 
 
-def merge(frames, key_bits=32):
+def merge(frames, key_bits=32, pause=(no_pause, no_pause, no_pause)):
     """Send (main, batch) frames through one merger; the merged frames."""
+    pause_main, pause_batch, pause_merged = pause
     dut = Merger(tuple_layout(JoinParams(key_bits=key_bits)))
     results = []
 
     async def send_main(ctx):
         for main, _ in frames:
-            await put_frame(ctx, dut.main, main)
+            await put_frame(ctx, dut.main, main, pause_main)
 
     async def send_batch(ctx):
         for _, batch in frames:
-            await put_frame(ctx, dut.batch, batch)
+            await put_frame(ctx, dut.batch, batch, pause_batch)
 
     async def receive(ctx):
         for _ in frames:
-            results.append(await get_frame(ctx, dut.merged))
+            results.append(await get_frame(ctx, dut.merged, pause_merged))
 
     run(dut, send_main, send_batch, receive)
     return results
@@ -57,6 +58,18 @@ def test_frames_follow_each_other(kind, key_bits):
     ]
     expected = [merged(main, batch).tolist() for main, batch in frames]
     assert merge(frames, key_bits) == expected
+
+
+@pytest.mark.parametrize("slow", range(3))
+def test_stalls_change_nothing(slow):
+    rng = np.random.default_rng(6)
+    frames = [
+        (sorted_tuples(rng, "skewed", 20), sorted_tuples(rng, "skewed", 15, first_rid=100))
+        for _ in range(2)
+    ]
+    pause = [pauses(end) if end == slow else no_pause for end in range(3)]
+    expected = [merged(main, batch).tolist() for main, batch in frames]
+    assert merge(frames, pause=pause) == expected
 
 
 def test_the_first_tuple_comes_out_within_eight_cycles():
