@@ -73,7 +73,7 @@ class FpgaFormBackend:
         stored = probes.side.other
         self._engine.create(stored, _PASSING, len(tuples))
         try:
-            self._engine.insert(stored, _PASSING, tuples)
+            self._engine.insert(stored, _PASSING, tuples, passing=True)
             # As if negated: an empty run too then says where it is, which the sum needs.
             records = self._records(stored, [_PASSING], probes, negated=True)[0]
             bases = self._engine.bases(stored, _PASSING)
@@ -137,10 +137,10 @@ def _together(records: np.ndarray, bases: np.ndarray, negated: bool) -> np.ndarr
     """Records of all cores, whose arrays begin at `bases`, as one record a band of the sorted
     whole: what is before a bound there is the sum of what is before it in each core.
     """
-    probes = len(records)
-    result = np.empty((probes, records.shape[1] // len(bases)), RECORD)
+    probes, bands = len(records), records.shape[1] // len(bases)
+    result = np.empty((probes, bands), RECORD)
     for name in ("start", "end"):
-        inner = (records[name] & ~NOT).reshape(probes, -1, len(bases)) - bases
+        inner = (records[name] & ~NOT).reshape(probes, bands, len(bases)) - bases
         result[name] = inner.sum(axis=2)
     if negated:
         result["end"] |= NOT

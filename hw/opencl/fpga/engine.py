@@ -17,6 +17,7 @@ from hw.opencl.fpga.source import (
     BLOCK,
     COUNTERS,
     ORDERS,
+    PASSING,
     RESULT,
     STAGED,
     insertion_kernels,
@@ -241,8 +242,13 @@ class Engine:
         self._arenas["rows"].give_back(area.first, area.share)
         self._arenas["entries"].give_back(area.index, area.entries)
 
-    def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
-        """Store a sorted batch that fits: every core stages its share, then merges it."""
+    def insert(
+        self, side: Side, subwindow: int, tuples: np.ndarray, *, passing: bool = False
+    ) -> None:
+        """Store a sorted batch that fits: every core stages its share, then merges it.
+
+        Only one subwindow of a side takes tuples at a time, and besides it one that is `passing`.
+        """
         if len(tuples) == 0:
             return
         area = self._subwindows[side, subwindow]
@@ -252,13 +258,15 @@ class Engine:
             arguments: dict[str, tuple] = {"distribute_tuples": (batch, first, count)}
             for core in range(self.params.cores):
                 arguments[f"store_{core}"] = (
-                    self._staged[core], self._counters, count, int(side), int(first > 0)
+                    self._staged[core], self._counters, count, PASSING if passing else int(side),
+                    int(first > 0),
                 )
             self._launch(storing_kernels(self.params), arguments)
         counters = np.empty((self.params.cores, COUNTERS), np.uint32)
         cl.enqueue_copy(self._copies, counters, self._counters)
         target = self._take("rows", area.share)
         merged = area.counts + counters[:, STAGED]
+        assert merged.max() <= area.share
         for core in range(self.params.cores):
             self._merge(core, area, target, int(merged[core]))
         self._arenas["rows"].give_back(area.first, area.share)

@@ -13,6 +13,7 @@ __all__ = [
     "BLOCK",
     "COUNTERS",
     "ORDERS",
+    "PASSING",
     "RESULT",
     "STAGED",
     "STAR",
@@ -24,9 +25,10 @@ __all__ = [
 
 #: Probes that one lane takes before the next lane's turn.
 BLOCK = 64
-#: Words of a core's row of counters: its turns to store (left, right), staged tuples, unused.
+#: Words of a core's row of counters: its turns to store (left, right, tuples that only pass), and
+#: the tuples that it has staged.
 COUNTERS = 4
-STAGED = 2
+PASSING, STAGED = 2, 3
 #: Cores that one level of distribution and collection serves.
 MOST_CORES = 16
 #: How the collection orders results: hw/opencl/fpga/collection.cl.

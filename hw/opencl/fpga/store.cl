@@ -1,5 +1,6 @@
 // The storage side of join core CORE (SplitJoin, Algorithm 2).
-// counters: one row of the core's own, { turn of the left stream, turn of the right, staged }.
+// counters: one row of the core's own, { turn of the left stream, of the right, of tuples that only
+// pass, staged }. A turn of its own for each keeps every subwindow's shares equal, within one tuple.
 
 // Requires: `count` tuples come, ascending; with `append` they follow those of the last launch.
 // Ensures:  every CORES-th of its stream is in staged[], still ascending; counters are up to date.
