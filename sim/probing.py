@@ -1,16 +1,18 @@
 """What probing benches share: predicates, probe batches, expected records, loading, registers."""
 
 import numpy as np
-from cocotb.triggers import FallingEdge
+from amaranth.lib.wiring import In, Out
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge
 
 from hw.spec import NOT, RECORD, Band, Predicate, Side, compare
 from hw.spec.predicates import registers
 from hw.spec.reference import probe_records
-from sim.stream_bfm import Codec
+from sim.stream_bfm import Codec, StreamSink, StreamSource, stalls
 
 __all__ = [
     "PREDICATES", "MATCHES", "expected_records", "records_by_search", "matches_of", "frame",
-    "wide_frame", "index_entries", "memory_words", "put_entries", "register_bits",
+    "wide_frame", "index_entries", "memory_words", "register_bits", "StreamBench",
 ]
 
 #: Every operator, one band and four, by the names that coverage prints.
@@ -55,14 +57,9 @@ def matches_of(records, rows, predicate):
         yield MATCHES[min(count, 2)]
 
 
-def frame(values):
-    """Values as narrow tokens and the end."""
-    empty = _zero(values[0]) if len(values) else 0
+def frame(values, empty=0):
+    """Values as narrow tokens, and the end, whose data is `empty`."""
     return [*({"data": value, "end": 0} for value in values), {"data": empty, "end": 1}]
-
-
-def _zero(value):
-    return {name: _zero(part) for name, part in value.items()} if isinstance(value, dict) else 0
 
 
 def wide_frame(values, lanes):
@@ -94,17 +91,6 @@ def memory_words(stored, params, base=0, garbage=-1):
     ]
 
 
-async def put_entries(dut, shape, entries):
-    """Write index entries, one a cycle: whoever takes them is always ready."""
-    codec = Codec(shape)
-    for entry in entries:
-        await FallingEdge(dut.clk)
-        dut.entries__payload.value = codec.pack(entry)
-        dut.entries__valid.value = 1
-    await FallingEdge(dut.clk)
-    dut.entries__valid.value = 0
-
-
 def register_bits(predicate, side: Side, key_bits, shape):
     """The predicate's registers as the bits of the port `bands` of that shape, and their number."""
     words = registers(predicate, side, key_bits)
@@ -113,3 +99,60 @@ def register_bits(predicate, side: Side, key_bits, shape):
     most = len(Codec(shape).fields)
     filled = bands + [dict.fromkeys(names, 0)] * (most - len(bands))
     return Codec(shape).pack(filled), len(bands)
+
+
+class StreamBench:
+    """A design just out of reset: a source at each input stream, a sink at each output stream.
+
+    `members` are those of the design's signature; ports of memory count by their inner streams.
+    Each end is an attribute with the stream's name.
+    """
+
+    def __init__(self, dut, members, rng, stall_in=0.0, stall_out=0.0):
+        self.dut = dut
+        self.shapes = {}
+        self.ends = []
+        pauses = {In: stalls(rng, stall_in), Out: stalls(rng, stall_out)}
+        for name, flow, member in _streams(members):
+            self.shapes[name] = member.members["payload"].shape
+            make = StreamSource if flow is In else StreamSink
+            end = make(dut, name, shape=self.shapes[name], pause=pauses[flow])
+            setattr(self, name, end)
+            self.ends.append(end)
+
+    async def start(self):
+        Clock(self.dut.clk, 10, unit="ns").start()
+        await self.reset()
+
+    async def reset(self):
+        self.dut.rst.value = 1
+        await ClockCycles(self.dut.clk, 2)
+        self.dut.rst.value = 0
+
+    async def stop(self):
+        await RisingEdge(self.dut.clk)
+        for end in self.ends:
+            end.stop()
+
+    async def set(self, **registers):
+        """Registers of the design, between frames; they are seen two cycles later."""
+        await FallingEdge(self.dut.clk)
+        for name, value in registers.items():
+            getattr(self.dut, name).value = value
+        await ClockCycles(self.dut.clk, 2)
+
+    async def sent(self, source):
+        """Wait until all that was given to a source has been taken."""
+        while not source.idle:
+            await FallingEdge(self.dut.clk)
+
+
+def _streams(members):
+    for name, member in members.items():
+        if not member.is_signature:
+            continue
+        if "payload" in member.signature.members:
+            yield name, member.flow, member.signature
+        else:
+            for inner, flow, signature in _streams(member.signature.members):
+                yield f"{name}__{inner}", flow if member.flow is Out else flow.flip(), signature

@@ -2,8 +2,7 @@
 
 import cocotb
 import numpy as np
-from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge
+from cocotb.triggers import ClockCycles, FallingEdge
 
 from hw.rtl.layouts import main_words
 from hw.spec import JoinParams, Side
@@ -12,18 +11,18 @@ from sim.elaborate import bench_settings
 from sim.probing import (
     MATCHES,
     PREDICATES,
+    StreamBench,
     expected_records,
     index_entries,
     matches_of,
     memory_words,
-    put_entries,
     records_by_search,
     register_bits,
     wide_frame,
 )
 from sim.probing_tops import ProbingTop
 from sim.stimulus import KINDS, STALL_RATES, generator, keys
-from sim.stream_bfm import StreamSink, StreamSource, stalls
+from sim.stream_bfm import never
 
 PARAMS = JoinParams(**bench_settings()["params"])
 FIGURES = bench_settings().get("figures", False)
@@ -34,70 +33,29 @@ COVER = Coverage(
 )
 
 
-def shape(name):
-    """The payload of a stream, or a register, of the design's top."""
-    member = TOP[name]
-    return member.signature.members["payload"].shape if member.is_signature else member.shape
-
-
-class Bench:
-    """An engine with its memory, just out of reset, one end of a stream at each port."""
+class Bench(StreamBench):
+    """An engine with its memory of two main arrays."""
 
     def __init__(self, dut, rng, stall_in=0.0, stall_out=0.0):
-        self.dut = dut
-        self.writes = StreamSource(
-            dut, "write__writes", shape=TOP["write"].signature.members["writes"].signature
-            .members["payload"].shape,
-        )
-        self.probes = StreamSource(
-            dut, "probes", shape=shape("probes"), pause=stalls(rng, stall_in)
-        )
-        self.records = StreamSink(
-            dut, "records", shape=shape("records"), pause=stalls(rng, stall_out)
-        )
-        self.clocked = False
+        super().__init__(dut, TOP, rng, stall_in, stall_out)
+        self.write__writes.pause = self.entries.pause = never
         self.array = 0
-
-    async def start(self):
-        Clock(self.dut.clk, 10, unit="ns").start()
-        self.dut.entries__valid.value = 0
-        await self.reset()
-
-    async def reset(self):
-        self.dut.rst.value = 1
-        await ClockCycles(self.dut.clk, 2)
-        self.dut.rst.value = 0
-
-    async def stop(self):
-        await RisingEdge(self.dut.clk)
-        for end in (self.writes, self.probes, self.records):
-            end.stop()
 
     async def load(self, stored):
         """Fill the other of the two main arrays, and its index array."""
         self.array ^= 1
         base = self.array * main_words(PARAMS)
-        self.writes.send(memory_words(stored, PARAMS, base))
-        await put_entries(
-            self.dut, shape("entries"), index_entries(stored, PARAMS, self.array)
-        )
-        while not self.writes.idle:
-            await FallingEdge(self.dut.clk)
-        self.dut.base.value = base
-        self.dut.array.value = self.array
-        self.dut.rows.value = len(stored)
+        self.write__writes.send(memory_words(stored, PARAMS, base))
+        self.entries.send(index_entries(stored, PARAMS, self.array))
+        await self.sent(self.write__writes)
+        await self.sent(self.entries)
+        await self.set(base=base, array=self.array, rows=len(stored))
 
     async def ask(self, predicate, side, *, dense, chunk):
         """Set the registers of a predicate."""
-        await FallingEdge(self.dut.clk)
-        bits, count = register_bits(predicate, side, PARAMS.key_bits, shape("bands"))
-        self.dut.bands.value = bits
-        self.dut.band_count.value = count
-        self.dut.negated.value = int(predicate.negated)
-        self.dut.explicit.value = 0
-        self.dut.dense.value = dense
-        self.dut.chunk_words.value = chunk
-        await ClockCycles(self.dut.clk, 2)
+        bits, count = register_bits(predicate, side, PARAMS.key_bits, TOP["bands"].shape)
+        await self.set(bands=bits, band_count=count, negated=int(predicate.negated), explicit=0,
+                       dense=dense, chunk_words=chunk)
 
     def send(self, probes):
         self.probes.send(wide_frame(probes, PARAMS.lanes))
