@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
 from host.errors import ConditionError, EvaluationError
 from host.evaluate import Frame, evaluate, is_true
@@ -18,6 +18,7 @@ from host.joinkeys import Equality
 from host.plan import Bands, Plan, planned
 from host.sql.binding import Binder
 from host.sql.expressions import Node, columns_of
+from host.sql.literals import check_literals
 from host.sql.logic import TRUE, all_of
 from hw.spec.predicates import ALL, Predicate
 from hw.spec.tuples import Side, key_dtype
@@ -139,25 +140,30 @@ def compile_condition(on: str, left: pa.Schema, right: pa.Schema) -> JoinConditi
     return compiled
 
 
+_EMPTY = "the condition is empty: write a comparison such as l.a = r.a"
+
+
 def _parsed(on: str) -> exp.Expr:
     if not on.strip():
-        raise ConditionError("the condition is empty: write a comparison such as l.a = r.a")
+        raise ConditionError(_EMPTY)
     try:
+        check_literals(on)
         trees = sqlglot.parse(on, read="spark")
     except SqlglotError as error:
-        raise ConditionError(f"the condition cannot be read: {_reason(error)}") from None
-    if len(trees) != 1 or trees[0] is None:
+        raise ConditionError(f"the condition cannot be read{_place(error)}") from None
+    if len(trees) != 1:
         raise ConditionError(f"the condition has {len(trees)} statements instead of one")
+    if trees[0] is None:
+        raise ConditionError(_EMPTY)
     return trees[0]
 
 
-def _reason(error: SqlglotError) -> str:
-    """What the parser says, in one line without the parser's own names."""
-    details = getattr(error, "errors", None)
-    if not details:
-        return str(error).splitlines()[0]
-    first = details[0]
-    return f"there is an error at `{first['highlight']}`, column {first['col']}"
+def _place(error: SqlglotError) -> str:
+    """Where the parser gave up."""
+    if isinstance(error, ParseError) and error.errors:
+        first = error.errors[0]
+        return f" near `{first['highlight']}`, column {first['col']}"
+    return ": a quote is left open"
 
 
 def _try(

@@ -37,6 +37,7 @@ class Plan:
     why: str = ""
 
 
+_NO_PAIRS = "no part is about both streams: every pair that the filters leave is wanted"
 _WHY = {
     Rank.EQUALITY: "an equality is the narrowest search",
     Rank.BAND: "a band bounds the search from both sides",
@@ -58,7 +59,7 @@ def planned(condition: Node) -> Plan:
     equalities = tuple(
         [Equality(b.left, b.right, b.parts[0], b) for b in bands
          if isinstance(b, ExactBands) and b.rank is Rank.EQUALITY] + texts)
-    plan = _chosen(bands, equalities)
+    plan = _chosen(bands, equalities) if pairs else Plan(ConstantKeys(), why=_NO_PAIRS)
     settled = () if plan.primary is None else plan.primary.parts
     residual = tuple(part for part in pairs if part not in settled)
     return Plan(plan.keys, equalities, plan.primary, plan.second, (left, right), residual,

@@ -189,7 +189,8 @@ def type_of_arrow(arrow: pa.DataType) -> SqlType | None:
     if pa.types.is_timestamp(arrow):
         return timestamp(arrow.unit, arrow.tz)
     if pa.types.is_decimal(arrow):
-        return decimal(arrow.precision, arrow.scale) if arrow.precision <= 18 else None
+        fits = arrow.precision <= 18 and arrow.scale >= 0
+        return decimal(arrow.precision, arrow.scale) if fits else None
     if pa.types.is_fixed_size_binary(arrow):
         return BINARY
     return _BY_ARROW.get(arrow)

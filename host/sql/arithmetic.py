@@ -31,8 +31,12 @@ def checked(node: Call, data: np.ndarray, valid: np.ndarray | None) -> Value:
     lo, hi = node.type.limits
     beyond = (data < lo) | (data > hi)
     if np.any(beyond if valid is None else beyond & valid):
-        raise EvaluationError(f"`{node.text}` overflows {node.type}: cast to a wider type")
+        raise _overflow(node)
     return Value(exact.narrowed(np.where(beyond, 0, data)) if beyond.any() else data, valid)
+
+
+def _overflow(node: Call) -> EvaluationError:
+    return EvaluationError(f"`{node.text}` overflows {node.type}: cast to a wider type")
 
 
 def _in_unit(node: Call, data: np.ndarray, unit: Fraction, valid: np.ndarray | None) -> Value:
@@ -136,27 +140,27 @@ def _days(node: Call, args: list[Value], rows: int) -> Value:
 
 def _floor(node: Call, args: list[Value], rows: int) -> Value:
     if node.args[0].type.kind is Kind.FLOAT:
-        return Value(_to_bigint(np.floor(args[0].data)), args[0].valid)
+        return _to_bigint(node, Value(np.floor(args[0].data), args[0].valid))
     unit = node.args[0].type.unit
     return Value(exact.floor_divided(args[0].data, unit.denominator), args[0].valid)
 
 
 def _ceil(node: Call, args: list[Value], rows: int) -> Value:
     if node.args[0].type.kind is Kind.FLOAT:
-        return Value(_to_bigint(np.ceil(args[0].data)), args[0].valid)
+        return _to_bigint(node, Value(np.ceil(args[0].data), args[0].valid))
     unit = node.args[0].type.unit
     negative = exact.multiplied(exact.narrowed(args[0].data), -1)
     ceiled = exact.multiplied(exact.floor_divided(negative, unit.denominator), -1)
     return Value(exact.narrowed(ceiled), args[0].valid)
 
 
-def _to_bigint(data: np.ndarray) -> np.ndarray:
-    """Whole floats as int64 by Java's rule: saturated, and NaN is 0."""
-    data = data.astype(np.float64)
-    small, large = data < -(2.0**63), data >= 2.0**63
-    kept = np.where(np.isnan(data) | small | large, 0.0, data).astype(np.int64)
-    limits = np.iinfo(np.int64)
-    return np.where(small, limits.min, np.where(large, limits.max, kept))
+def _to_bigint(node: Call, whole: Value) -> Value:
+    """Whole floats as int64; NaN is 0, as in Java."""
+    data = np.where(np.isnan(whole.data), 0.0, whole.data.astype(np.float64))
+    beyond = (data < -(2.0**63)) | (data >= 2.0**63)
+    if np.any(beyond if whole.valid is None else beyond & whole.valid):
+        raise _overflow(node)
+    return Value(np.where(beyond, 0.0, data).astype(np.int64), whole.valid)
 
 
 def _square_root(node: Call, args: list[Value], rows: int) -> Value:

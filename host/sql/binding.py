@@ -10,9 +10,10 @@ from host.sql import literals
 from host.sql.calls import call, cast
 from host.sql.comparisons import compare, null_safe_equal
 from host.sql.expressions import Constant, Node, sides_of
-from host.sql.functions import FUNCTIONS, arguments_of, refusal, type_of_sql
+from host.sql.functions import FUNCTIONS, TIME_PARTS, arguments_of, refusal, type_of_sql
 from host.sql.logic import FALSE, TRUE, UNKNOWN, all_of, any_of, negated
 from host.sql.names import Names
+from host.sql.text import sql_of
 from host.sql.textual import regex_of_like
 from host.sqltypes import BOOLEAN, INT, NULL, STRING, Kind
 
@@ -55,6 +56,7 @@ class Binder:
             exp.Trim: self._trim,
             exp.Substring: self._substring,
             exp.TsOrDsAdd: self._add_days,
+            exp.Extract: self._extract,
             exp.Neg: self._negative,
         }
 
@@ -67,7 +69,7 @@ class Binder:
             raise refusal(node)
         name, keys = FUNCTIONS[type(node)]
         args = [self.bind(arg) for arg in arguments_of(node, keys)]
-        return call(name, args, node.sql("spark"))
+        return call(name, args, sql_of(node))
 
     def boolean(self, node: exp.Expr) -> Node:
         """The expression of a node that has to be TRUE, FALSE or NULL."""
@@ -76,7 +78,7 @@ class Binder:
             return UNKNOWN
         if bound.type != BOOLEAN:
             raise ConditionError(
-                f"`{node.sql('spark')}` is {bound.type} where TRUE or FALSE is needed")
+                f"`{sql_of(node)}` is {bound.type} where TRUE or FALSE is needed")
         return bound
 
     def _booleans(self, node: exp.Expr, *keys: str) -> list[Node]:
@@ -85,23 +87,24 @@ class Binder:
     def _literal(self, node: exp.Literal) -> Node:
         if node.is_string:
             return literals.string_of(node)
-        return literals.number_of(node.this, node.sql("spark"))
+        return literals.number_of(node.this, sql_of(node))
 
     def _negative(self, node: exp.Neg) -> Node:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
             # With its sign: the smallest BIGINT has no positive counterpart.
-            return literals.number_of(f"-{node.this.this}", node.sql("spark"))
-        return call("neg", [self.bind(node.this)], node.sql("spark"))
+            return literals.number_of(f"-{node.this.this}", sql_of(node))
+        return call("neg", [self.bind(node.this)], sql_of(node))
 
     def _comparison(self, node: exp.Binary) -> Node:
         a, b = self.bind(node.this), self.bind(node.expression)
-        return compare(_COMPARISONS[type(node)], a, b, node.sql("spark"))
+        return compare(_COMPARISONS[type(node)], a, b, sql_of(node))
 
     def _null_safe(self, node: exp.Binary) -> Node:
-        return null_safe_equal(self.bind(node.this), self.bind(node.expression), node.sql("spark"))
+        a, b = self.bind(node.this), self.bind(node.expression)
+        return null_safe_equal(a, b, f"{a.text} <=> {b.text}")
 
     def _between(self, node: exp.Between) -> Node:
-        text, value = node.sql("spark"), self.bind(node.this)
+        text, value = sql_of(node), self.bind(node.this)
         low, high = self.bind(node.args["low"]), self.bind(node.args["high"])
         if not node.args.get("symmetric"):
             return self._inside(value, low, high, text)
@@ -122,7 +125,7 @@ class Binder:
         return any_of(compare("=", value, item, f"{value.text} = {item.text}") for item in items)
 
     def _is(self, node: exp.Is) -> Node:
-        text, value = node.sql("spark"), self.bind(node.this)
+        text, value = sql_of(node), self.bind(node.this)
         if isinstance(node.expression, exp.Null):
             return call("isnull", [value], text)
         if not isinstance(node.expression, exp.Boolean):
@@ -139,13 +142,13 @@ class Binder:
         if isinstance(node, exp.ILike):
             value, written = call("lower", [value], value.text), written.lower()
         regex = Constant(regex_of_like(written, escape), STRING, pattern.text)
-        return call("matches", [value, regex], node.sql("spark"))
+        return call("matches", [value, regex], sql_of(node))
 
     def _matched(self, node: exp.Expr) -> tuple[Node, Constant]:
         """What is matched, and the pattern."""
         value, pattern = (self.bind(arg) for arg in arguments_of(node, ("this", "expression")))
         if not isinstance(pattern, Constant) or pattern.type != STRING:
-            raise ConditionError(f"`{node.sql('spark')}` needs a constant pattern")
+            raise ConditionError(f"`{sql_of(node)}` needs a constant pattern")
         return value, pattern
 
     def _escape(self, node: exp.Escape) -> Node:
@@ -155,10 +158,10 @@ class Binder:
         return self._like(node.this, mark.this)
 
     def _regexp(self, node: exp.RegexpLike) -> Node:
-        return call("matches", list(self._matched(node)), node.sql("spark"))
+        return call("matches", list(self._matched(node)), sql_of(node))
 
     def _case(self, node: exp.Case) -> Node:
-        text, args = node.sql("spark"), []
+        text, args = sql_of(node), []
         subject = node.this and self.bind(node.this)
         for branch in node.args["ifs"]:
             if subject is None:
@@ -176,10 +179,10 @@ class Binder:
         return call("case", [
             self.boolean(node.this), self.bind(node.args["true"]),
             self.bind(other) if other else Constant(None, NULL, "NULL"),
-        ], node.sql("spark"))
+        ], sql_of(node))
 
     def _cast(self, node: exp.Cast) -> Node:
-        text, value = node.sql("spark"), self.bind(node.this)
+        text, value = sql_of(node), self.bind(node.this)
         type = type_of_sql(node.to, value.type, self._names.zone)
         if type is None:
             raise ConditionError(f"`{text}` names a type that a condition cannot use")
@@ -196,14 +199,20 @@ class Binder:
         characters = node.args.get("expression")
         chosen = self.bind(characters) if characters else Constant(" ", STRING, "' '")
         name = _TRIMS[node.args.get("position") or ""]
-        return call(name, [self.bind(node.this), chosen], node.sql("spark"))
+        return call(name, [self.bind(node.this), chosen], sql_of(node))
 
     def _substring(self, node: exp.Substring) -> Node:
         length = node.args.get("length")
         return call("substring", [
             self.bind(node.this), self.bind(node.args["start"]),
             self.bind(length) if length else Constant(None, INT, "NULL"),
-        ], node.sql("spark"))
+        ], sql_of(node))
+
+    def _extract(self, node: exp.Extract) -> Node:
+        name = node.this.name.lower()
+        if name not in TIME_PARTS:
+            raise refusal(node)
+        return call(name, [self.bind(node.expression)], sql_of(node))
 
     def _add_days(self, node: exp.TsOrDsAdd) -> Node:
         """DATE_ADD and DATE_SUB."""
@@ -211,5 +220,5 @@ class Binder:
             raise refusal(node)
         day, days = self.bind(node.this), self.bind(node.expression)
         if day.type.kind is not Kind.DATE:
-            raise ConditionError(f"`{node.sql('spark')}` cannot be computed of {day.type}")
-        return call("+", [day, days], node.sql("spark"))
+            raise ConditionError(f"`{sql_of(node)}` cannot be computed of {day.type}")
+        return call("+", [day, days], sql_of(node))

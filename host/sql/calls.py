@@ -179,6 +179,8 @@ def _of_strings(name: str, args: list[Node], text: str) -> Node:
         if not isinstance(arg, Constant):
             raise ConditionError(f"`{text}` needs `{arg.text}` to be constant")
     type = {"matches": BOOLEAN, "length": INT}.get(name, strings[0].type)
+    # On a constant, which finds a pattern that cannot be read before the first row comes.
+    folded(Call(name, (Constant(None, args[0].type), *args[1:]), type, text))
     return Call(name, tuple(args), type, text)
 
 

@@ -3,6 +3,7 @@
 from sqlglot import exp
 
 from host.errors import ConditionError
+from host.sql.text import sql_of
 from host.sqltypes import (
     BIGINT,
     BINARY,
@@ -19,7 +20,7 @@ from host.sqltypes import (
     timestamp,
 )
 
-__all__ = ["FUNCTIONS", "arguments_of", "refusal", "type_of_sql"]
+__all__ = ["FUNCTIONS", "TIME_PARTS", "arguments_of", "refusal", "type_of_sql"]
 
 #: Class of sqlglot -> name of host.sql.calls and where its arguments are.
 FUNCTIONS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
@@ -53,6 +54,9 @@ FUNCTIONS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Minute: ("minute", ("this",)),
     exp.Second: ("second", ("this",)),
 }
+
+#: What EXTRACT takes from a time, each a function by itself.
+TIME_PARTS = ("year", "month", "day", "hour", "minute", "second")
 
 #: Marks of sqlglot's own that change nothing here.
 _MARKS = {"safe", "typed", "coalesce", "ignore_nulls", "is_nvl", "is_null", "negate"}
@@ -101,7 +105,7 @@ def type_of_sql(written: exp.DataType, source: SqlType, zone: str) -> SqlType | 
 
 def refusal(node: exp.Expr) -> ConditionError:
     """Why a part of a condition cannot be run."""
-    text = node.sql("spark")
+    text = sql_of(node)
     if isinstance(node, exp.Anonymous):
         return ConditionError(f"`{text}` calls {node.name.upper()}, which is no function here")
     if isinstance(node, exp.Query | exp.Subquery | exp.Exists) or node.args.get("query"):

@@ -49,17 +49,18 @@ def _difference(a: Node, b: Node) -> _Form:
     """a - b, terms of the left stream first."""
     (a_terms, a_constant), (b_terms, b_constant) = _form(a), _form(b)
     factors: dict[Node, Fraction] = {}
-    for factor, term in a_terms + [(-factor, term) for factor, term in b_terms]:
+    apart = a_terms + [(-factor, term) for factor, term in b_terms]
+    for factor, term in apart:
         factors[term] = factors.get(term, Fraction(0)) + factor
-    single = all(sum(side in sides_of(term) for term in factors) <= 1 for side in Side)
-    if not single or not all(factors.values()):
-        # A term that cancels out must still make NULL of NULL.
+    if not all(sum(side in sides_of(term) for term in factors) <= 1 for side in Side):
         operands = [(a.type.unit, a), (-b.type.unit, b)]
         constant = sum((unit * node.value for unit, node in operands
                         if isinstance(node, Constant)), Fraction(0))
         return [part for part in operands if not isinstance(part[1], Constant)], constant
-    ordered = sorted(factors.items(), key=lambda item: min(sides_of(item[0]), default=Side.LEFT))
-    return [(factor, term) for term, factor in ordered], a_constant - b_constant
+    # A term that cancels out must still make NULL of NULL.
+    terms = [(factor, term) for term, factor in factors.items()] if all(factors.values()) else apart
+    terms.sort(key=lambda item: min(sides_of(item[1]), default=Side.LEFT))
+    return terms, a_constant - b_constant
 
 
 def _form(node: Node) -> _Form:

@@ -2,13 +2,15 @@
 
 import re
 from datetime import UTC, date, datetime
-from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 
-from sqlglot import exp
+import sqlglot
+from sqlglot import TokenType, exp
 
 from host.errors import ConditionError
 from host.sql.expressions import Constant
+from host.sql.text import sql_of
 from host.sqltypes import (
     BIGINT,
     BINARY,
@@ -25,6 +27,7 @@ from host.sqltypes import (
 
 __all__ = [
     "binary_of",
+    "check_literals",
     "date_of_text",
     "interval_of",
     "number_of",
@@ -44,6 +47,8 @@ _UNITS_NS = {
 }
 _NO_LENGTH = ("MONTH", "QUARTER", "YEAR")
 _PARTS = ("DAY", "HOUR", "MINUTE", "SECOND")
+_WORD = re.compile(r"\s*([-+]?[0-9.]+)\s*([A-Za-z]+)\s*")
+_WORDS = re.compile(f"({_WORD.pattern})+")
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -51,10 +56,9 @@ def number_of(digits: str, text: str) -> Constant:
     """INT, BIGINT or DECIMAL as many digits as it has; with an exponent DOUBLE."""
     if "e" in digits.lower():
         return Constant(float(digits), DOUBLE, text)
-    number = Decimal(digits)
-    scale = max(0, -int(number.as_tuple().exponent))
-    value = int(number.scaleb(scale))
-    if "." not in digits:
+    whole, point, fraction = digits.partition(".")
+    value, scale = int(whole + fraction), len(fraction)
+    if not point:
         for type in (INT, BIGINT):
             if type.limits[0] <= value <= type.limits[1]:
                 return Constant(value, type, text)
@@ -64,9 +68,29 @@ def number_of(digits: str, text: str) -> Constant:
     return Constant(value, decimal(precision, scale), text)
 
 
+def check_literals(condition: str) -> None:
+    """Refuse what the parser would read otherwise than Spark, before it does.
+
+    Of INTERVAL '1 day soon' it takes what it knows and drops the rest; 'it''s' it reads as its.
+    """
+    for before, token in pairwise(sqlglot.tokenize(condition, read="spark")):
+        if token.token_type is not TokenType.STRING:
+            continue
+        if before.token_type is TokenType.STRING and token.start == before.end + 1:
+            text = condition[before.start:token.end + 1]
+            raise ConditionError(f"`{text}` doubles a quote: write \\' or other quotes around it")
+        named = re.search("[A-Za-z]", token.text)
+        if before.token_type is TokenType.INTERVAL and named and not _WORDS.fullmatch(token.text):
+            raise _no_interval(f"INTERVAL '{token.text}'")
+
+
+def _no_interval(text: str) -> ConditionError:
+    return ConditionError(f"`{text}` is not an interval of days, hours, minutes or seconds")
+
+
 def interval_of(node: exp.Interval) -> Constant:
     """INTERVAL '10' MINUTE, INTERVAL 10 MINUTES, '1 2:30' DAY TO MINUTE, '1 day 2 hours'."""
-    text = node.sql("spark")
+    text = sql_of(node)
     if not isinstance(node.this, exp.Literal):
         raise ConditionError(f"`{text}` is not constant: an interval has a fixed length")
     written, unit = str(node.this.this).strip(), node.args.get("unit")
@@ -94,17 +118,15 @@ def _quantity(number: str, unit: str, text: str) -> Fraction:
     try:
         return Fraction(number.replace(" ", "")) * _UNITS_NS[name]
     except (KeyError, ValueError):
-        raise ConditionError(f"`{text}` is not an interval of days, hours, minutes or seconds"
-                             ) from None
+        raise _no_interval(text) from None
 
 
 def _words(written: str, text: str) -> Fraction:
     """'1 day 2 hours'."""
-    words = re.findall(r"([-+]?[0-9.]+)\s*([A-Za-z]+)", written)
-    total = sum((_quantity(number, unit, text) for number, unit in words), Fraction(0))
-    if not words or re.sub(r"[-+]?[0-9.]+\s*[A-Za-z]+", "", written).strip():
-        raise ConditionError(f"`{text}` is not an interval of days, hours, minutes or seconds")
-    return total
+    words = _WORD.findall(written)
+    if not words:
+        raise _no_interval(text)
+    return sum((_quantity(number, unit, text) for number, unit in words), Fraction(0))
 
 
 def _span(written: str, first: str, last: str, text: str) -> Fraction:
@@ -146,11 +168,11 @@ def timestamp_of_text(written: str, text: str) -> Constant:
 
 
 def string_of(literal: exp.Literal) -> Constant:
-    return Constant(str(literal.this), STRING, literal.sql("spark"))
+    return Constant(str(literal.this), STRING, sql_of(literal))
 
 
 def binary_of(literal: exp.HexString) -> Constant:
     """X'1F'."""
     digits = str(literal.this)
     return Constant(bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits), BINARY,
-                    literal.sql("spark"))
+                    sql_of(literal))

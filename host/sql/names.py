@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from host.errors import ConditionError
 from host.sql.expressions import Column
+from host.sql.text import sql_of
 from host.sqltypes import type_of_arrow
 from hw.spec.tuples import Side
 
@@ -28,7 +29,7 @@ class Names:
 
     def column(self, node: exp.Column) -> Column:
         """The column that `l.x`, `r.x` or an unambiguous `x` means."""
-        text = node.sql("spark")
+        text = sql_of(node)
         if isinstance(node.this, exp.Star):
             raise ConditionError(f"`{text}` is not supported in a condition")
         side = self._side(node, text)
@@ -41,7 +42,7 @@ class Names:
             raise self._unknown(side, node.name, text)
         field = schema.field(place[0])
         type = type_of_arrow(field.type)
-        if type is None and pa.types.is_decimal(field.type):
+        if type is None and pa.types.is_decimal(field.type) and field.type.scale >= 0:
             raise ConditionError(f"`{text}` is {field.type}, and a decimal has at most 18 digits")
         if type is None:
             raise ConditionError(f"`{text}` is {field.type}, which a condition cannot use")

@@ -49,14 +49,16 @@ def _read(texts: pa.Array, target: SqlType) -> np.ndarray:
             return _read_decimals(texts, target)
         case Kind.TIMESTAMP:
             return _read_timestamps(texts, target)
+        case Kind.DATE:
+            # What follows the day does not count.
+            days = pc.replace_substring_regex(texts, r"^(\d{4}-\d\d-\d\d)[ T].*$", r"\1")
+            return np.asarray(load(days.cast(pa.date32()), target).data)
         case Kind.INTEGER:
             arrow = pa.from_numpy_dtype(f"{'i' if target.signed else 'u'}{target.bits // 8}")
         case Kind.FLOAT:
             arrow = pa.from_numpy_dtype(f"f{target.bits // 8}")
-        case Kind.BOOLEAN:
-            arrow = pa.bool_()
         case _:
-            arrow = pa.date32()
+            arrow = pa.bool_()
     return np.asarray(load(texts.cast(arrow), target).data)
 
 
