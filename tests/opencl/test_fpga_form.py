@@ -1,34 +1,119 @@
-"""The FPGA form on Intel's FPGA emulator, in a process of its own.
-
-The emulator has to be announced before OpenCL first looks for devices, and kernels that wait for
-each other for ever can only be ended with their process.
-"""
+"""The FPGA form: what it says without a device, and on Intel's FPGA emulator what it does."""
 
 import os
+import random
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from host.backends.opencl_fpga_backend import FpgaFormBackend
+from host.errors import BackendUnavailable
 from hw.opencl.fpga import emulator
+from hw.opencl.fpga.__main__ import main
+from hw.opencl.fpga.arena import Arena
+from hw.opencl.fpga.source import (
+    insertion_kernels,
+    probing_kernels,
+    source,
+    storing_kernels,
+)
+from hw.spec.params import JoinParams
+from tests.helpers import exactly
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 TIMEOUT_S = 300
 
-pytestmark = [pytest.mark.opencl, pytest.mark.slow]
 
-
+@pytest.mark.opencl
+@pytest.mark.slow
 def test_the_fpga_form_keeps_its_promises_on_the_emulator(tmp_path):
+    """In a process of its own: the emulator has to be announced before OpenCL first looks for
+    devices, and kernels that wait for each other for ever can only be ended with their process.
+    """
     assert emulator.library().exists(), f"{emulator.library()} is missing: run make setup"
-    files = [HERE / "fpga" / f"{name}.py" for name in ("insertion", "probing", "collecting")]
+    names = ("insertion", "probing", "collecting", "pipes")
+    files = [HERE / "fpga" / f"{name}.py" for name in names]
     try:
         run = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files],
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
             cwd=ROOT, env={**os.environ, **emulator.environment(tmp_path)}, timeout=TIMEOUT_S,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
         )
     except subprocess.TimeoutExpired as stuck:
         pytest.fail(f"did not end in {TIMEOUT_S} s: {(stuck.stdout or b'').decode()}")
     assert run.returncode == 0, run.stdout
+
+
+def test_without_channels_there_is_a_sentence_with_the_cure(monkeypatch):
+    monkeypatch.setattr("hw.opencl.fpga.engine.list_devices", list)
+    message = (
+        "no OpenCL device has channels: program a card, or run Intel's FPGA emulator in an "
+        "environment as hw.opencl.fpga.emulator makes it"
+    )
+    with pytest.raises(BackendUnavailable, match=exactly(message)):
+        FpgaFormBackend(JoinParams())
+
+
+@pytest.mark.parametrize("cores", [1, 4])
+def test_the_program_has_every_kernel_once_and_no_vendor_outside_of_the_header(cores):
+    params = JoinParams(cores=cores, mergers=2, probers=2)
+    launched = [*storing_kernels(params), *probing_kernels(params)]
+    for core in range(cores):
+        launched += insertion_kernels(params, core)
+    assert len(set(launched)) == len(launched) == 3 + cores * (2 + 3 * 2 + 1 + 2 + 3 * 2)
+    text = source(params)
+    tasks = len(re.findall(r"(?m)^TASK ", text))
+    assert tasks == len(launched)
+    code = re.sub(r'#line 1 "channels.h".*?#define EACH_CORE', "", text, flags=re.DOTALL)
+    assert re.findall(r"intel|xcl_|\bpipe\b|\bchannel [a-z]+ [a-z_]+;", code) == []
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        (
+            ["--cores", "32"],
+            "cores of the FPGA form must be at most 16, not 32: distribution and collection are "
+            "one level deep",
+        ),
+        (["--depth", "8"], "depth must be a power of two from 16 up, not 8"),
+        (["--key-depth", "100"], "key_depth must be a power of two from 16 up, not 100"),
+        (["--mergers", "3"], "mergers must be a power of two, not 3"),
+    ],
+)
+def test_a_size_that_cannot_be_built_is_named(capsys, sizes, message):
+    with pytest.raises(SystemExit, match=exactly("2")):
+        main(sizes)
+    assert capsys.readouterr().err.endswith(f"error: {message}\n")
+
+
+def test_the_printed_program_is_the_one_that_runs(capsys):
+    assert main(["--cores", "2", "--key-bits", "64", "--depth", "32"]) == 0
+    params = JoinParams(cores=2, key_bits=64)
+    assert capsys.readouterr().out == source(params, depth=32)
+
+
+def test_an_arena_never_gives_a_place_twice_and_joins_what_comes_back():
+    rng = random.Random(3)
+    arena, taken = Arena(40), {}
+    for _ in range(2_000):
+        if taken and rng.random() < 0.5:
+            first = rng.choice(sorted(taken))
+            arena.give_back(first, taken.pop(first))
+            continue
+        places = rng.randint(1, 9)
+        first = arena.take(places)
+        if first is None:
+            arena.grow(arena.size + places)
+            first = arena.take(places)
+        used = {place for begin, room in taken.items() for place in range(begin, begin + room)}
+        assert used.isdisjoint(range(first, first + places))
+        assert first + places <= arena.size
+        taken[first] = places
+    for first, places in taken.items():
+        arena.give_back(first, places)
+    assert arena.take(arena.size) == 0

@@ -55,6 +55,9 @@ def source(params: JoinParams, depth: int = 64, key_depth: int = 512) -> str:
             f"cores of the FPGA form must be at most {MOST_CORES}, not {params.cores}: "
             "distribution and collection are one level deep"
         )
+    for name, words in (("depth", depth), ("key_depth", key_depth)):
+        if words < 16 or words & (words - 1):
+            raise ValueError(f"{name} must be a power of two from 16 up, not {words}")
     return "\n".join(_parts(params, depth, key_depth)) + "\n"
 
 
