@@ -87,29 +87,35 @@ class PipelinedPartitioner(Partitioner):
     bounds. Latency 2 + 2 log2(partitions) cycles, one interval a cycle.
     """
 
+    def __init__(self, params: JoinParams, arrays=1):
+        super().__init__(params, arrays)
+        self.levels = (index_entries(params) - 1).bit_length()
+        # What holds a token, for proofs.
+        self.valid = Signal(1 + 2 * self.levels)
+        self.out = Buffer(token(targets_layout(params)))
+
     def elaborate(self, platform):
         m = Module()
-        m.submodules.out = out = Buffer(self.targets.signature.members["payload"].shape)
+        m.submodules.out = out = self.out
         wiring.connect(m, out.o, wiring.flipped(self.targets))
         advance = out.i.ready
         in_use = self._partitions_in_use(m)
         m.d.comb += self.bounds.ready.eq(advance)
 
-        valid = Signal(name="valid_in")
         now = Signal(token(targets_layout(self.params)), name="search_in")
         with m.If(advance):
-            m.d.sync += valid.eq(self.bounds.valid)
+            m.d.sync += self.valid.eq(Cat(self.bounds.valid, self.valid))
             m.d.sync += now.end.eq(self.bounds.payload.end)
             for side in ("lo", "hi"):
                 m.d.sync += now.data[side].bound.eq(self.bounds.payload.data[side])
                 m.d.sync += now.data[side].partition.eq(0)
-        for level in range((index_entries(self.params) - 1).bit_length()):
-            valid, now = self._level(m, level, advance, in_use, valid, now)
-        m.d.comb += out.i.valid.eq(valid)
+        for level in range(self.levels):
+            now = self._level(m, level, advance, in_use, now)
+        m.d.comb += out.i.valid.eq(self.valid[-1])
         m.d.comb += out.i.payload.eq(now)
         return m
 
-    def _level(self, m, level, advance, in_use, valid, now):
+    def _level(self, m, level, advance, in_use, now):
         """Two stages: read the middle of what is left, then go left or right of it."""
         step = index_entries(self.params) >> (level + 1)
         cells = Memory(shape=key_shape(self.params), depth=self.arrays << level, init=[])
@@ -123,14 +129,10 @@ class PipelinedPartitioner(Partitioner):
         m.d.comb += write.addr.eq(self._address(level, slot, entry.array))
         m.d.comb += write.data.eq(entry.key)
 
-        fetched_valid = Signal(name=f"valid_{level}_fetched")
         fetched = Signal.like(now, name=f"search_{level}_fetched")
-        decided_valid = Signal(name=f"valid_{level}")
         decided = Signal.like(now, name=f"search_{level}")
         with m.If(advance):
-            m.d.sync += fetched_valid.eq(valid)
             m.d.sync += fetched.eq(now)
-            m.d.sync += decided_valid.eq(fetched_valid)
             m.d.sync += decided.eq(fetched)
         for side in ("lo", "hi"):
             read = cells.read_port()
@@ -142,7 +144,7 @@ class PipelinedPartitioner(Partitioner):
             m.d.comb += middle.eq(fetched.data[side].partition | step)
             with m.If(advance & (middle < in_use) & (read.data < bound)):
                 m.d.sync += decided.data[side].partition.eq(middle)
-        return decided_valid, decided
+        return decided
 
     def _address(self, level, slot, array):
         return Cat(slot, array) if self.arrays > 1 else slot

@@ -146,10 +146,14 @@ class Seeker(wiring.Component):
         self.room = Signal(range(self.POSITIONS + 1), init=self.POSITIONS)
         self.searches = Signal(range(self.SEARCHES + 1))
         self.head_valid = Signal()
-        self.next_valid = Signal()
+        self.chosen = Signal(self.state)
+        self.chosen_valid = Signal()
+        self.bound = Signal(self.state)
         self.bound_valid = Signal()
         self.word_valid = Signal()
         self.counting = Signal(4)
+        self.under_way = [Signal(self.state, name=f"counting_{n}") for n in range(4)]
+        self.final = Signal()
 
     def elaborate(self, platform):
         m = Module()
@@ -183,7 +187,7 @@ class Seeker(wiring.Component):
                 )
 
         # Either a search that goes on or the head becomes `chosen`, and then asks for its words.
-        chosen = Signal(self.state)
+        chosen = self.chosen
         fetch = Signal()
         free = Signal()
         fetched = Signal()  # this frame has asked for words
@@ -202,7 +206,7 @@ class Seeker(wiring.Component):
             m.d.sync += fetched.eq(self.dense & ~head.end)
             m.d.sync += parity.eq(parity ^ (fetches & self.dense))
         with m.If(free):
-            m.d.sync += self.next_valid.eq(again.o.valid | go)
+            m.d.sync += self.chosen_valid.eq(again.o.valid | go)
             m.d.sync += chosen.eq(again.o.payload)
             m.d.sync += fetch.eq(1)
             with m.If(~again.o.valid):
@@ -218,15 +222,15 @@ class Seeker(wiring.Component):
         room = Signal()
         index = Signal(self.word_bits)
         m.d.comb += room.eq(bounds.i.ready & bursts.i.ready & self.asking.i.ready)
-        m.d.comb += free.eq(room | ~self.next_valid)
+        m.d.comb += free.eq(room | ~self.chosen_valid)
         m.d.comb += index.eq(chosen.index | chosen.step)
-        m.d.comb += bounds.i.valid.eq(self.next_valid & room)
+        m.d.comb += bounds.i.valid.eq(self.chosen_valid & room)
         m.d.comb += bounds.i.payload.eq(chosen)
-        m.d.comb += bursts.i.valid.eq(self.next_valid & room & fetch)
+        m.d.comb += bursts.i.valid.eq(self.chosen_valid & room & fetch)
         m.d.comb += bursts.i.payload.partition.eq(chosen.partition)
         m.d.comb += bursts.i.payload.index.eq(index)
         m.d.comb += bursts.i.payload.parity.eq(chosen.parity)
-        m.d.comb += self.asking.i.valid.eq(self.next_valid & room & fetch)
+        m.d.comb += self.asking.i.valid.eq(self.chosen_valid & room & fetch)
         m.d.comb += self.asking.i.payload.address.eq(self.base + Cat(index, chosen.partition))
         m.d.comb += self.asking.i.payload.count.eq(Mux(self.dense, self.words_in_partition, 1))
 
@@ -266,7 +270,7 @@ class Seeker(wiring.Component):
     def _match(self, m):
         """PanJoin III-E: the next word or the next bound, whichever comes first."""
         word = Signal(self.word)
-        state = Signal(self.state)
+        state = self.bound
         word_valid, bound_valid = self.word_valid, self.bound_valid
         next_word, next_state = self.tagged.o, self.bounds.o
         # What this cycle does, decided in the cycle before.
@@ -332,7 +336,7 @@ class Seeker(wiring.Component):
         kept = Signal(self.word)
         before = Signal(lanes)
         count = Signal(range(lanes + 1))
-        under_way = [Signal(self.state, name=f"counting_{n}") for n in range(4)]
+        under_way = self.under_way
         m.d.sync += self.counting.eq(Cat(emitted, self.counting[:3]))
         m.d.sync += kept.eq(word)
         m.d.sync += under_way[0].eq(state)
@@ -360,7 +364,7 @@ class Seeker(wiring.Component):
         halved = Mux(now.step == 0, self.words_in_partition >> 1, now.step >> 1)
         m.d.sync += then.step.eq(halved)
         m.d.sync += then.final.eq(self.dense | (halved <= 1))
-        final = Signal()
+        final = self.final
         m.d.sync += final.eq(now.end | now.final)
 
         out, again = self.out, self.again
