@@ -121,7 +121,7 @@ def _chain(join: "StreamJoin", side: Side) -> dict[str, Any]:
 def _waiting(join: "StreamJoin") -> list[Arrivals]:
     """What was pushed and is not yet in a window: merging, collected, pending."""
     merging = [join.inputs.waiting()] if isinstance(join.inputs, ArrivalMerger) else []
-    return merging + join.unprocessed
+    return merging + join.batcher.waiting
 
 
 def _digest(path: Path) -> str:

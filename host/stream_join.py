@@ -1,7 +1,6 @@
 """StreamJoin: Arrow in, Arrow out."""
 
 import time
-from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 from host.arrivals import Arrivals
 from host.arrow_arrays import from_mask
 from host.backends.choice import backend_opener
+from host.batching import Batcher
 from host.collect import Collector
 from host.condition import compile_condition
 from host.errors import InputError, JoinError
@@ -61,9 +61,7 @@ class StreamJoin:
         self._output = (PairsOutput if options.emit == "pairs" else CountsOutput)(
             options, self._collector, self.stores
         )
-        self._collected: Arrivals | None = None
-        self._collected_since = 0.0
-        self._pending: deque[Arrivals] = deque()
+        self.batcher = Batcher(options)
         self._prepared: Prepared | None = None
         self._late: list[tuple[str, np.ndarray, pa.RecordBatch]] = []
         self._failure: BaseException | None = None
@@ -107,8 +105,8 @@ class StreamJoin:
         """
         self._check_open()
         # What was pushed before the promise is not judged by it, and no result is lost.
-        self._flush()
-        if self._pending or self._prepared is not None or self._pipeline.busy:
+        self.batcher.flush()
+        if self.batcher or self._prepared is not None or self._pipeline.busy:
             raise JoinError("read the results of the last push before the watermark is advanced")
         for side, promised in ((Side.LEFT, left), (Side.RIGHT, right)):
             if promised is not None:
@@ -131,7 +129,7 @@ class StreamJoin:
             self._check_open()
             self._finished = True
             self._collect(self.inputs.end(set(Side)))
-            self._flush()
+            self.batcher.flush()
         return self._results()
 
     def take_late(self) -> list[tuple[str, np.ndarray, pa.RecordBatch]]:
@@ -169,52 +167,31 @@ class StreamJoin:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def unprocessed(self) -> list[Arrivals]:
-        """What was pushed and waits for its batch, in order of arrival."""
-        return [*self._pending, *([self._collected] if self._collected is not None else [])]
-
     def put_back(self, unprocessed: list[Arrivals], ended: set[Side]) -> None:
         """Collect again what waited when a snapshot was taken."""
         self.ended |= ended
         self.inputs.end(ended)
         for arrivals in unprocessed:
-            self._gather(arrivals)
+            self.batcher.add(arrivals)
 
-    # Step 1, collecting, in batch mode: whichever comes first, the count or the time.
+    # The five steps of a batch.
 
     def _collect(self, arrivals: Arrivals | None) -> None:
+        """Step 1."""
         if arrivals is not None and len(arrivals):
             for side in Side:
                 self.metrics.tuples[side] += len(arrivals.positions[side])
-            self._gather(arrivals)
-        waited = time.monotonic() - self._collected_since
-        if self._collected is not None and waited >= self.options.linger:
-            self._flush()
-
-    def _gather(self, arrivals: Arrivals) -> None:
-        if self._collected is None:
-            self._collected_since = time.monotonic()
-        whole = arrivals if self._collected is None else self._collected + arrivals
-        pieces = deque(whole.cut(self.options.batch))
-        self._collected = pieces.pop()
-        self._pending.extend(pieces)
-
-    def _flush(self) -> None:
-        if self._collected is not None:
-            self._pending.append(self._collected)
-            self._collected = None
-
-    # Steps 2 to 5.
+            self.batcher.add(arrivals)
+        self.batcher.tick()
 
     def _results(self) -> Iterator[pa.RecordBatch]:
         """Run what is pending: step 2 of a batch here, steps 3 to 5 of the one before beside it."""
-        while self._pending or self._prepared or self._pipeline.busy:
+        while self.batcher or self._prepared or self._pipeline.busy:
             self._check_alive()
             begin = time.perf_counter()
             try:
-                if self._prepared is None and self._pending:
-                    self._prepared = self.preprocessor.prepare(self._pending.popleft())
+                if self._prepared is None and self.batcher:
+                    self._prepared = self.preprocessor.prepare(self.batcher.take())
                 for result in self._pipeline.results():
                     self.metrics.seconds += time.perf_counter() - begin
                     yield result
