@@ -1,0 +1,88 @@
+"""A join with a full window, and the batches that keep it turning over."""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+import host
+from bench.workload import BATCH, SCHEMA, BandWorkload
+from host.backend import Backend
+from host.manager import JoinManager
+
+__all__ = ["Feed"]
+
+
+class Feed:
+    """A StreamJoin over a full window; a round pushes as many tuples as a subwindow has.
+
+    A round so has its share of everything that does not happen in each push: tiers merged into
+    main arrays, subwindows completed, begun and expired.
+
+    batch        tuples of each stream in a push
+    open_engine  opens the engine, where it is not the one that the options name
+    windows      keys in the two windows when the feed is made, in order of arrival
+    tuples       of both streams in a round
+    found        pairs of the last round
+    """
+
+    def __init__(
+        self,
+        workload: BandWorkload,
+        batch: int = BATCH,
+        open_engine: Callable[[], Backend] | None = None,
+        **options: object,
+    ) -> None:
+        self.workload = workload
+        self.batch = batch
+        self.join = host.StreamJoin(
+            on=workload.on, window=f"rows {workload.rows}", left=SCHEMA, right=SCHEMA, **options
+        )
+        if open_engine is not None:
+            self._replace_engine(open_engine)
+        self.pushes = max(1, self.join.manager.chains[0].rows // batch)
+        self.tuples = 2 * batch * self.pushes
+        self.found = 0
+        self._fill(workload.batch(workload.rows // 8), workload.batch(workload.rows // 8))
+        stored = [workload.batch(workload.rows) for _ in range(2)]
+        self._fill(*stored)
+        self.windows = tuple(rows.column("x").to_numpy().copy() for rows in stored)
+
+    def round(self) -> Callable[[], None]:
+        """Make the batches of a round; what is returned pushes them and reads the results."""
+        batches = [
+            (self.workload.batch(self.batch), self.workload.batch(self.batch))
+            for _ in range(self.pushes)
+        ]
+
+        def push() -> None:
+            before = self.join.metrics.pairs
+            for left, right in batches:
+                self.push(left, right)
+            self.found = self.join.metrics.pairs - before
+
+        return push
+
+    def push(self, left: pa.RecordBatch | None, right: pa.RecordBatch | None) -> int:
+        """One push, read to its end: the rows of its result."""
+        return sum(result.num_rows for result in self.join.push(left=left, right=right))
+
+    def probe(self, left: pa.RecordBatch) -> int:
+        """Pairs of left tuples alone: each sees exactly the right window as it stands."""
+        before = self.join.metrics.pairs
+        self.push(left, None)
+        return self.join.metrics.pairs - before
+
+    def close(self) -> None:
+        self.join.close()
+
+    def _fill(self, left: pa.RecordBatch, right: pa.RecordBatch) -> None:
+        for first in range(0, left.num_rows, BATCH):
+            self.push(left.slice(first, BATCH), right.slice(first, BATCH))
+
+    def _replace_engine(self, open_engine: Callable[[], Backend]) -> None:
+        join, old = self.join, self.join.manager
+        join.manager = JoinManager(
+            join.condition, join.options.parsed_window, open_engine, len(old.workers),
+            join.options.subwindow,
+        )
+        old.close()
