@@ -7,19 +7,27 @@ import argparse
 import json
 import re
 
+from amaranth.utils import exact_log2
+
+from hw.rtl.insertion_engine import InsertionEngine
 from hw.rtl.layouts import tuple_layout
 from hw.rtl.merger import Merger
 from hw.rtl.wide_merger import WideMerger
 from hw.spec import JoinParams
 from sim.elaborate import simulate
-from sim.insertion_bench import InsertionBench
 
 __all__ = ["SUITE", "run"]
 
 STORED = 1 << 16
 INSERTED = 1 << 12
-#: Cycles in which SlowMemory moves words, of all cycles.
-AWAKE = 512 / 528
+#: Memories: what MemoryBfm is told, and the words that it can move in a cycle.
+MEMORIES = {
+    "block": ({}, 2.0),
+    "slow": (dict(latency_cycles=15, refresh_every=512, refresh_cycles=16), 2 * 512 / 528),
+    "shared": (
+        dict(latency_cycles=15, refresh_every=512, refresh_cycles=16, shared=True), 512 / 528,
+    ),
+}
 
 
 def _figures(text):
@@ -42,19 +50,23 @@ def wide_merger(lanes):
 
 
 def insertion(design, lanes, memory):
-    """A batch of 4K into 64K; the share of what memory could move, where memory is the limit."""
+    """A batch of 4K into 64K. `share_of_memory` is of what the memory's busier way can move."""
     sizes = dict(subwindow=2 * STORED, insert_buffer=INSERTED, mergers=8, lanes=lanes)
-    settings = {"params": sizes, "figures": True, "stored": STORED}
-    dut = InsertionBench(JoinParams(**sizes), design, memory)
-    name = f"insertion_{design}_{lanes}_{memory}"
+    options, words_a_cycle = MEMORIES[memory]
+    settings = {"params": sizes, "stored": STORED, "memory": options}
+    params = JoinParams(**sizes)
+    main_bits = exact_log2(2 * params.subwindow // lanes)
+    batch_bits = exact_log2(params.insert_buffer // lanes)
     figures = _figures(
-        simulate(dut, "sim.insertion_engine_tb", name=name, settings=settings, only="figures")
+        simulate(
+            InsertionEngine(params, main_bits, batch_bits, design), "sim.insertion_cycles_tb",
+            name=f"insertion_{design}_{lanes}", settings=settings,
+        )
     )
     for figure in figures.values():
-        written = STORED + INSERTED
-        moved = written + STORED if memory == "shared" else written
-        can_move = figure["cycles"] * lanes * (1 if memory == "block" else AWAKE)
-        figure["share_of_memory"] = round(moved / can_move, 3)
+        words = figure.pop("words")
+        busier = words if "shared" in options else 2 * (STORED + INSERTED) // lanes
+        figure["share_of_memory"] = round(busier / (figure["cycles"] * words_a_cycle), 3)
     return figures
 
 

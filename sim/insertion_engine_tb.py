@@ -1,7 +1,5 @@
 """In-simulator tests of hw.rtl.insertion_engine.InsertionEngine with its memories."""
 
-import json
-
 import cocotb
 import numpy as np
 from cocotb.clock import Clock
@@ -145,7 +143,7 @@ def size_of(count):
     return "none" if count == 0 else "one" if count == 1 else "some"
 
 
-@cocotb.test(timeout_time=2, timeout_unit="ms", skip=SETTINGS.get("figures", False))
+@cocotb.test(timeout_time=2, timeout_unit="ms")
 @cocotb.parametrize(kind=KINDS, stall=STALL_RATES[:2])
 async def batches_go_into_the_main_array(dut, kind, stall):
     """Commands back to back, between two slots, from empty to full."""
@@ -167,7 +165,7 @@ async def batches_go_into_the_main_array(dut, kind, stall):
     await bench.stop()
 
 
-@cocotb.test(timeout_time=400, timeout_unit="us", skip=SETTINGS.get("figures", False))
+@cocotb.test(timeout_time=400, timeout_unit="us")
 async def a_reset_forgets_the_command(dut):
     """After a reset in the middle of an insertion the next insertion is whole."""
     np_rng, rng = generator(cocotb.RANDOM_SEED)
@@ -189,23 +187,7 @@ async def a_reset_forgets_the_command(dut):
         await bench.expect(merged(main, batch), 1)
 
 
-@cocotb.test(timeout_time=20, timeout_unit="ms", skip=not SETTINGS.get("figures", False))
-@cocotb.parametrize(kind=["uniform", "skewed", "equal"])
-async def figures(dut, kind):
-    """A batch of insert_buffer tuples into the rest of a subwindow, with the clock counted."""
-    np_rng, rng = generator(cocotb.RANDOM_SEED)
-    bench = Bench(dut, rng)
-    await bench.start()
-    batch = sorted_tuples(np_rng, kind, PARAMS.insert_buffer)
-    main = sorted_tuples(np_rng, kind, SETTINGS["stored"])
-    await bench.store(main, 0)
-    cycles = await bench.insert(batch, len(main), 0)
-    await bench.expect(merged(main, batch), 1)
-    rate = round((len(main) + len(batch)) / cycles, 3)
-    print("FIGURE", json.dumps({"kind": kind, "cycles": cycles, "tuples_a_cycle": rate}))
-
-
-@cocotb.test(skip=SETTINGS.get("figures", False))
+@cocotb.test()
 async def every_bin_was_hit(dut):
     """Last: the functional coverage of this bench."""
     COVER.check()
