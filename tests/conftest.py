@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 #: Engines that keep the one conformance suite; another joins with one line.
-BACKENDS = ["numpy"]
+BACKENDS = ["numpy", "opencl"]
 
 # The number of examples is that of the whole property suite: see tests.helpers.share.
 settings.register_profile(
