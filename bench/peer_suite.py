@@ -1,0 +1,177 @@
+"""The whole pipeline beside what people do without this project: suite `peers`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bench.feed import Feed
+from bench.figures import figure
+from bench.incremental import BTreesPeer, SortedListPeer
+from bench.limits import MemoryCopy, bytes_a_tuple
+from bench.nested_loop import NestedLoopPeer
+from bench.peers import (
+    DuckDBBuckets,
+    DuckDBPairs,
+    DuckDBPeer,
+    Peer,
+    PolarsPairs,
+    PolarsPeer,
+    PolarsStreaming,
+    PolarsStreamingPairs,
+)
+from bench.rounds import THREADS, best_in_turn, two_cores
+from bench.workload import BATCH, BandWorkload
+
+__all__ = ["run"]
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A peer and the ratio that the join must reach.
+
+    share   of a batch that is measured; the time of the whole is scaled from it, which is right
+            only for a peer whose time grows with the batch alone
+    """
+
+    name: str
+    make: Callable[..., Peer]
+    at_least: float
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A window, a batch, and what the join has to be compared with there."""
+
+    rows: int
+    rivals: tuple[Rival, ...]
+    batch: int = BATCH
+    matches: float = 1.0
+    emit: str = "counts"
+
+    @property
+    def name(self) -> str:
+        what = "" if self.emit == "counts" else f", {self.matches:g} matches a tuple, {self.emit}"
+        return f"{self.rows:,} rows a side, batch {self.batch:,}{what}"
+
+
+SETTINGS = (
+    Setting(1 << 20, (
+        Rival("DuckDB range join", DuckDBPeer, 80),
+        Rival("Polars join_where", PolarsPeer, 40),
+        Rival("Polars join_where, streaming engine", PolarsStreaming, 40),
+    )),
+    Setting(1 << 23, (
+        Rival("DuckDB range join", DuckDBPeer, 300),
+        Rival("Polars join_where", PolarsPeer, 200),
+        Rival("Polars join_where, streaming engine", PolarsStreaming, 200),
+        Rival("DuckDB, buckets by hand", DuckDBBuckets, 20),
+        Rival("nested loop, compiled", NestedLoopPeer, 2000, share=1 / 32),
+        Rival("sortedcontainers, incremental", SortedListPeer, 100),
+        Rival("BTrees, incremental", BTreesPeer, 12),
+    )),
+    Setting(1 << 20, (
+        Rival("DuckDB range join", DuckDBPairs, 40),
+        Rival("Polars join_where", PolarsPairs, 20),
+        Rival("Polars join_where, streaming engine", PolarsStreamingPairs, 20),
+    ), matches=64, emit="pairs"),
+)
+
+ROUNDS = 3
+#: Two identifiers.
+_PAIR_BYTES = 8
+_QUICK_SHRINK = 1 << 6
+_QUICK_BATCH = 1 << 10
+
+
+def run(progress: Progress, quick: bool = False) -> dict[str, Any]:
+    """All figures. Times of the join are of a whole round; see bench.feed."""
+    rounds = 2 if quick else ROUNDS
+    with two_cores():
+        copy = MemoryCopy(1 << (18 if quick else 23))
+        speed = copy.size_bytes / min(best_in_turn(*copy.jobs, rounds=5))
+        copy.close()
+        settings = [_compare(_sized(one, quick), rounds, speed, progress) for one in SETTINGS]
+    return {
+        "threads": THREADS,
+        "quick": quick,
+        "copy_bytes_per_s": speed,
+        "settings": settings,
+    }
+
+
+def _sized(setting: Setting, quick: bool) -> Setting:
+    if not quick:
+        return setting
+    batch = min(setting.batch, _QUICK_BATCH)
+    return replace(setting, rows=setting.rows // _QUICK_SHRINK, batch=batch)
+
+
+def _compare(setting: Setting, rounds: int, speed: float, progress: Progress) -> dict[str, Any]:
+    progress(f"filling the window: {setting.name}")
+    workload = BandWorkload(setting.rows, setting.matches)
+    feed = Feed(
+        workload, setting.batch, backend="opencl", emit=setting.emit, select=_select(setting)
+    )
+    windows, asked = feed.windows, workload.batch(setting.batch)
+    found = feed.probe(asked)
+    figures = []
+    for rival in setting.rivals:
+        progress(f"{rival.name}: {setting.name}")
+        peer = rival.make(workload, windows)
+        part = asked.slice(0, max(1, int(rival.share * setting.batch)))
+        expected = found if len(part) == len(asked) else _matches(part, windows[1], workload.width)
+        agrees = peer.probe(part) == expected
+        figures.append(_side_by_side(setting, rival, feed, peer, rounds) | {"agrees": agrees})
+        peer.close()
+    feed.close()
+    return _described(setting, speed, figures)
+
+
+def _select(setting: Setting) -> list[str] | None:
+    return ["l.id", "r.id"] if setting.emit == "pairs" else None
+
+
+def _matches(batch: Any, window: np.ndarray, width: int) -> int:
+    """What numpy finds: matches of a part of a batch."""
+    keys, stored = batch.column("x").to_numpy().astype(np.int64), np.sort(window)
+    first = np.searchsorted(stored, keys - width, "left")
+    return int((np.searchsorted(stored, keys + width, "right") - first).sum())
+
+
+def _side_by_side(
+    setting: Setting, rival: Rival, feed: Feed, peer: Peer, rounds: int
+) -> dict[str, Any]:
+    rows = max(1, int(rival.share * setting.batch))
+    workload = feed.workload
+
+    def rival_round() -> Callable[[], object]:
+        left, right = workload.batch(rows), workload.batch(rows)
+        return lambda: peer.push(left, right)
+
+    ours, theirs = best_in_turn(feed.round, rival_round, rounds=rounds)
+    rate, peer_rate = feed.tuples / ours, 2 * rows / theirs
+    return figure(
+        rival.name, rate / peer_rate, at_least=rival.at_least,
+        tuples_per_s=rate, peer_tuples_per_s=peer_rate,
+        measured_tuples=feed.tuples, seconds=ours,
+        peer_measured_tuples=2 * rows, peer_seconds=theirs,
+        peer_scaled=rows < setting.batch,
+    )
+
+
+def _described(setting: Setting, speed: float, figures: list[dict[str, Any]]) -> dict[str, Any]:
+    pairs = _PAIR_BYTES * setting.matches if setting.emit == "pairs" else 0
+    return {
+        "name": setting.name,
+        "rows": setting.rows,
+        "batch": setting.batch,
+        "matches": setting.matches,
+        "emit": setting.emit,
+        "limit_tuples_per_s": speed / (bytes_a_tuple(setting.rows, setting.batch) + pairs),
+        "figures": figures,
+    }
