@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from bench.feed import Feed
 from bench.figures import figure
 from bench.incremental import BTreesPeer, SortedListPeer
@@ -117,14 +115,13 @@ def _compare(setting: Setting, rounds: int, speed: float, progress: Progress) ->
     feed = Feed(
         workload, setting.batch, backend="opencl", emit=setting.emit, select=_select(setting)
     )
-    windows, asked = feed.windows, workload.batch(setting.batch)
-    found = feed.probe(asked)
+    parts = [workload.batch(_measured(setting, rival)) for rival in setting.rivals]
+    # Left tuples alone: the right window stays as the peers will have it.
+    found = [feed.probe(part) for part in parts]
     figures = []
-    for rival in setting.rivals:
+    for rival, part, expected in zip(setting.rivals, parts, found, strict=True):
         progress(f"{rival.name}: {setting.name}")
-        peer = rival.make(workload, windows)
-        part = asked.slice(0, max(1, int(rival.share * setting.batch)))
-        expected = found if len(part) == len(asked) else _matches(part, windows[1], workload.width)
+        peer = rival.make(workload, feed.windows)
         agrees = peer.probe(part) == expected
         figures.append(_side_by_side(setting, rival, feed, peer, rounds) | {"agrees": agrees})
         peer.close()
@@ -132,22 +129,19 @@ def _compare(setting: Setting, rounds: int, speed: float, progress: Progress) ->
     return _described(setting, speed, figures)
 
 
+def _measured(setting: Setting, rival: Rival) -> int:
+    """Tuples of each stream that the rival is given at once."""
+    return max(1, int(rival.share * setting.batch))
+
+
 def _select(setting: Setting) -> list[str] | None:
     return ["l.id", "r.id"] if setting.emit == "pairs" else None
-
-
-def _matches(batch: Any, window: np.ndarray, width: int) -> int:
-    """What numpy finds: matches of a part of a batch."""
-    keys, stored = batch.column("x").to_numpy().astype(np.int64), np.sort(window)
-    first = np.searchsorted(stored, keys - width, "left")
-    return int((np.searchsorted(stored, keys + width, "right") - first).sum())
 
 
 def _side_by_side(
     setting: Setting, rival: Rival, feed: Feed, peer: Peer, rounds: int
 ) -> dict[str, Any]:
-    rows = max(1, int(rival.share * setting.batch))
-    workload = feed.workload
+    rows, workload = _measured(setting, rival), feed.workload
 
     def rival_round() -> Callable[[], object]:
         left, right = workload.batch(rows), workload.batch(rows)

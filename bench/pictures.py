@@ -1,0 +1,199 @@
+"""One picture to a suite: log axes, the peers and the limit beside the join."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+__all__ = ["PICTURES", "draw"]
+
+_OURS, _PEER, _LIMIT, _BAD = "#1f6f8b", "#a8a29e", "#b45309", "#b91c1c"
+_STYLE: dict[Any, Any] = {
+    "font.size": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10.5,
+    "svg.hashsalt": "watersmeet",  # the same numbers give the same file
+}
+_BAR_INCH, _PANEL_INCH, _WIDTH_INCH = 0.33, 1.15, 9.0
+
+
+def draw(suite: str, result: dict[str, Any], path: Path) -> None:
+    """Write the picture of a suite's result, in the format that the path ends with."""
+    with matplotlib.rc_context(_STYLE):
+        figure = PICTURES[suite](result)
+        if result.get("quick"):
+            figure.text(0.99, 0.01, "quick sizes: no figures", ha="right", color=_BAD, size=8)
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        figure.savefig(path, metadata=metadata, dpi=120)
+
+
+# peers
+
+
+def _draw_peers(result: dict[str, Any]) -> Figure:
+    """A panel to a setting, a bar to a peer."""
+    settings = result["settings"]
+    figure, panels = _stacked([len(setting["figures"]) + 1 for setting in settings])
+    for panel, setting in zip(panels, settings, strict=True):
+        ours = max(one["tuples_per_s"] for one in setting["figures"])
+        bars = [("Watersmeet, whole pipeline", ours, _OURS, _count(ours))]
+        for one in setting["figures"]:
+            speed = one["peer_tuples_per_s"]
+            scaled = ", scaled from a part of a batch" if one["peer_scaled"] else ""
+            text = f"{_count(speed)}, {_times(one['ratio'])} behind{scaled}"
+            bars.append((one["name"], speed, _PEER, text))
+        _bars(panel, bars)
+        _limit(panel, setting["limit_tuples_per_s"])
+        panel.set_title(setting["name"])
+    panels[-1].set_xlabel("tuples a second, two threads each (log)")
+    return figure
+
+
+# engines
+
+
+def _draw_engines(result: dict[str, Any]) -> Figure:
+    """Growth with the window on the left, every ratio against its bound on the right."""
+    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.25))
+    _draw_growth(left, result)
+    _draw_bounds(right, result)
+    return figure
+
+
+def _draw_growth(panel: Axes, result: dict[str, Any]) -> None:
+    points, paper = result["growth"]["points"], result["paper"]
+    rows = [point["rows"] for point in points]
+    speeds = [point["tuples_per_s"] for point in points]
+    panel.plot(rows, speeds, "o-", color=_OURS)
+    for point in points:
+        panel.annotate(
+            _count(point["tuples_per_s"]), (point["rows"], point["tuples_per_s"]), (0, 7),
+            textcoords="offset points", ha="center", color=_OURS, size=8.5,
+        )
+    limits = [point["limit_tuples_per_s"] for point in points]
+    panel.plot(rows, limits, "--", color=_LIMIT)
+    panel.annotate("memory limit", (rows[0], limits[0]), (4, 6), textcoords="offset points",
+                   color=_LIMIT)
+    panel.annotate(f"batch {points[0]['batch']:,}", (rows[0], speeds[0]), (4, -14),
+                   textcoords="offset points", color=_OURS)
+    for speed, colour, name in (
+        (paper["tuples_per_s"], _OURS, ""), (paper["peer_tuples_per_s"], _PEER, ", as in the paper")
+    ):
+        panel.plot([paper["rows"]], [speed], "D", color=colour, markersize=5)
+        panel.annotate(f"batch {paper['batch']:,}{name}", (paper["rows"], speed), (-8, -3),
+                       textcoords="offset points", ha="right", color="#57534e", size=8.5)
+    panel.set_xscale("log", base=2)
+    panel.set_yscale("log")
+    panel.set_ylim(min([*speeds, paper["peer_tuples_per_s"]]) / 2, 3 * max(limits))
+    panel.set_xlim(rows[0] / 1.5, rows[-1] * 1.7)
+    panel.set_xticks(rows, [_count(value, 1024) for value in rows])
+    panel.minorticks_off()
+    panel.grid(axis="y", color="#e7e5e4")
+    panel.set_xlabel("rows of the window, each side (log)")
+    panel.set_ylabel("tuples a second, whole pipeline (log)")
+    panel.set_title("Speed by the size of the window")
+
+
+def _draw_bounds(panel: Axes, result: dict[str, Any]) -> None:
+    """How many times better than asked; what may not exceed its bound is turned round."""
+    named = [
+        *[(f"insert {one['name']}, of a copy's speed", one) for one in result["insertion"]],
+        *[(f"{one['name']}, of searchsorted's speed", one) for one in result["probe"]],
+        ("speed over the paper's mode", result["paper"]),
+        *[(f"{one['matches']:,.0f} matches, {one['name']}", one) for one in result["matches"]],
+        *[(f"push over kernels, {one['name']}", one) for one in result["overhead"]],
+        (result["growth"]["name"], result["growth"]),
+    ]
+    bars = []
+    for name, one in named:
+        at_most = "at_most" in one
+        bound = one["at_most"] if at_most else one["at_least"]
+        better = bound / one["ratio"] if at_most else one["ratio"] / bound
+        text = f"{one['ratio']:.3g} (asked {'≤' if at_most else '≥'} {bound:g})"
+        bars.append((name, better, _OURS if one["holds"] else _BAD, text))
+    _bars(panel, bars, room=8)
+    panel.axvline(1, color=_LIMIT, linestyle="--")
+    panel.set_xlabel("times better than asked (log)")
+    panel.set_title("Each figure against its bound (dashed)")
+
+
+# foundation
+
+
+def _draw_foundation(result: dict[str, Any]) -> Figure:
+    """The numpy backend beside re-sorting and DuckDB."""
+    compared = [("re-sorting the window", one) for one in result["resort"]]
+    compared.append(("DuckDB range join", result["duckdb"]))
+    figure, panels = _stacked([2] * len(compared))
+    for panel, (name, one) in zip(panels, compared, strict=True):
+        speed, theirs = one["tuples_per_s"], one["tuples_per_s"] / one["ratio"]
+        text = f"{_count(theirs)}, {_times(one['ratio'])} behind"
+        _bars(panel, [
+            ("Watersmeet, numpy backend", speed, _OURS, _count(speed)),
+            (name, theirs, _PEER, text),
+        ])
+        panel.set_title(f"{one['rows']:,} rows a side, batch {result['batch']:,}")
+    panels[-1].set_xlabel("tuples a second (log)")
+    return figure
+
+
+#: Suite -> what draws its result.
+PICTURES: dict[str, Callable[[dict[str, Any]], Figure]] = {
+    "foundation": _draw_foundation,
+    "engines": _draw_engines,
+    "peers": _draw_peers,
+}
+
+
+# What the pictures are made of.
+
+
+def _stacked(bars: Sequence[int]) -> tuple[Figure, list[Axes]]:
+    """Panels above each other, each with room for its bars."""
+    heights = [_PANEL_INCH + _BAR_INCH * count for count in bars]
+    figure = Figure(figsize=(_WIDTH_INCH, sum(heights)), layout="constrained")
+    panels = figure.subplots(len(bars), 1, height_ratios=heights, squeeze=False)[:, 0]
+    return figure, list(panels)
+
+
+def _bars(panel: Axes, bars: Sequence[tuple[str, float, str, str]], room: float = 40) -> None:
+    """(name, value, colour, text) from the top; `room` times the largest stays for the text."""
+    names, values, colours, texts = zip(*bars, strict=True)
+    places = range(len(bars))
+    panel.barh(places, values, color=colours, height=0.68)
+    for place, value, text in zip(places, values, texts, strict=True):
+        panel.annotate(text, (value, place), (4, 0), textcoords="offset points",
+                       va="center", size=8.5)
+    panel.set_yticks(places, names)
+    panel.invert_yaxis()
+    panel.set_xscale("log")
+    panel.set_xlim(min(values) / 3, room * max(values))
+    panel.grid(axis="x", color="#e7e5e4")
+    panel.tick_params(axis="y", length=0)
+
+
+def _limit(panel: Axes, speed: float) -> None:
+    panel.axvline(speed, color=_LIMIT, linestyle="--")
+    panel.annotate(f"memory limit {_count(speed)}", (speed, 1), (4, -2), color=_LIMIT, size=8.5,
+                   xycoords=("data", "axes fraction"), textcoords="offset points", va="top")
+    lowest, highest = panel.get_xlim()
+    panel.set_xlim(lowest, max(highest, 6 * speed))
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f}x" if ratio >= 10 else f"{ratio:.2g}x"
+
+
+def _count(value: float, base: int = 1000) -> str:
+    """1.5M, 64K."""
+    for exponent, letter in ((3, "G"), (2, "M"), (1, "K")):
+        if value >= base**exponent:
+            return f"{value / base**exponent:.3g}{letter}"
+    return f"{value:.3g}"
