@@ -155,4 +155,5 @@ def _streams(members):
             yield name, member.flow, member.signature
         else:
             for inner, flow, signature in _streams(member.signature.members):
-                yield f"{name}__{inner}", flow if member.flow is Out else flow.flip(), signature
+                # The signature of an In member is a flipped one already.
+                yield f"{name}__{inner}", flow, signature
