@@ -1,6 +1,7 @@
 """The FPGA form of the OpenCL engines: single-work-item kernels joined by channels."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -30,21 +31,16 @@ class FpgaFormBackend:
     def __init__(
         self, params: JoinParams, device: str | None = None, *, timeout_s: float = 60.0
     ) -> None:
-        try:
+        with _device_errors():
             from hw.opencl.fpga.engine import Engine, find_device
 
             self._engine = Engine(params, find_device(device), timeout_s=timeout_s)
-        except ImportError:
-            raise BackendUnavailable(
-                'PyOpenCL is not installed: install it with pip install "pyopencl[pocl]"'
-            ) from None
-        except DeviceError as error:
-            raise BackendUnavailable(str(error)) from error
         self.params = params
         self._mirrors: dict[tuple[Side, int], np.ndarray] = {}
 
     def create(self, side: Side, subwindow: int, capacity: int) -> None:
-        self._engine.create(side, subwindow, capacity)
+        with _device_errors():
+            self._engine.create(side, subwindow, capacity)
 
     def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
         capacity, held = self._engine.room(side, subwindow)
@@ -53,7 +49,8 @@ class FpgaFormBackend:
                 f"{len(tuples)} tuples do not fit in a subwindow of {capacity} that holds {held}"
             )
         self._mirrors.pop((side, subwindow), None)
-        self._engine.insert(side, subwindow, tuples)
+        with _device_errors():
+            self._engine.insert(side, subwindow, tuples)
 
     def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
         records = self._records(stored, subwindows, probes, probes.negated)
@@ -71,9 +68,10 @@ class FpgaFormBackend:
 
     def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
         stored = probes.side.other
-        self._engine.create(stored, _PASSING, len(tuples))
+        self.create(stored, _PASSING, len(tuples))
         try:
-            self._engine.insert(stored, _PASSING, tuples, passing=True)
+            with _device_errors():
+                self._engine.insert(stored, _PASSING, tuples, passing=True)
             # As if negated: an empty run too then says where it is, which the sum needs.
             records = self._records(stored, [_PASSING], probes, negated=True)[0]
             bases = self._engine.bases(stored, _PASSING)
@@ -89,9 +87,11 @@ class FpgaFormBackend:
         answers = []
         for first in range(0, given.shape[-1], self.params.bands):
             part = given[..., first : first + self.params.bands]
-            answers.append(
-                self._engine.probe(stored, subwindows, probes.keys, part, negated=negated)[0]
-            )
+            with _device_errors():
+                records, _ = self._engine.probe(
+                    stored, subwindows, probes.keys, part, negated=negated
+                )
+            answers.append(records)
         return answers[0] if len(answers) == 1 else np.concatenate(answers, axis=2)
 
     def _registers(self, probes: Probes) -> np.ndarray:
@@ -121,6 +121,19 @@ class FpgaFormBackend:
     def close(self) -> None:
         self._mirrors.clear()
         self._engine.close()
+
+
+@contextmanager
+def _device_errors() -> Iterator[None]:
+    """What goes wrong on the device, as an error of the join."""
+    try:
+        yield
+    except ImportError:
+        raise BackendUnavailable(
+            'PyOpenCL is not installed: install it with pip install "pyopencl[pocl]"'
+        ) from None
+    except DeviceError as error:
+        raise BackendUnavailable(str(error)) from error
 
 
 def _outside(records: np.ndarray, held: Sequence[int]) -> np.ndarray:

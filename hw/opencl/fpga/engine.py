@@ -30,7 +30,7 @@ from hw.spec.params import JoinParams
 from hw.spec.predicates import REGISTER
 from hw.spec.tuples import RECORD, Side, key_dtype, tuple_dtype
 
-__all__ = ["ChannelDevice", "DeviceStuck", "Engine", "find_device"]
+__all__ = ["ChannelDevice", "DeviceStuck", "Engine", "find_device", "has_channels"]
 
 #: Rows that a prober scans where bounds are few: longer partitions are searched down to these.
 SCAN_ROWS = 8
@@ -63,15 +63,17 @@ class ChannelDevice:
     key_depth: int
 
 
+def has_channels(device: Device) -> bool:
+    """Whether the FPGA form can run on the device."""
+    return "cl_intel_channels" in device.handle.extensions.split()
+
+
 def find_device(wanted: str | None = None) -> ChannelDevice:
     """The device that `wanted` names (see hw.opencl.devices.choose) among those with channels.
 
     Raises DeviceError where there is none.
     """
-    devices = [
-        device for device in list_devices()
-        if "cl_intel_channels" in device.handle.extensions.split()
-    ]
+    devices = [device for device in list_devices() if has_channels(device)]
     if not devices:
         raise DeviceError(f"no OpenCL device has channels: {_CURE}")
     device = choose(wanted, devices)

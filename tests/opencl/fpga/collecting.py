@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from host.errors import BackendUnavailable
 from hw.opencl.fpga.engine import DeviceStuck
 from hw.opencl.fpga.source import STAR
 from hw.spec.predicates import Band, Predicate, compare, registers
@@ -105,14 +106,15 @@ class Endless:
     command_execution_status = 1
 
 
-def test_a_kernel_that_does_not_end_is_an_error_and_the_last_one(engine):
+def test_a_kernel_that_does_not_end_is_an_error_and_the_last_one(backend):
     message = "kernel merge_0_0 did not end in 0 s"
+    engine = backend._engine
     engine._timeout_s = 0
     try:
         with pytest.raises(DeviceStuck, match=exactly(message)):
             engine._await(["merge_0_0"], [Endless()])
-        engine.create(Side.LEFT, 0, 1)
-        with pytest.raises(DeviceStuck, match=exactly(message)):
-            engine.insert(Side.LEFT, 0, make_tuples([1], engine.params.key_bits))
+        backend.create(Side.LEFT, 0, 1)
+        with pytest.raises(BackendUnavailable, match=exactly(message)):
+            backend.insert(Side.LEFT, 0, make_tuples([1], backend.params.key_bits))
     finally:
         engine._loaded.broken = ""
