@@ -1,7 +1,12 @@
 """Random joins: the law again, whatever the condition, the arrivals, the pushes and the engine."""
 
+import datetime
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,14 +27,6 @@ from tests.helpers import (
     stream,
 )
 
-INTEGERS = {
-    pa.int8(): (-(1 << 7), (1 << 7) - 1),
-    pa.uint8(): (0, (1 << 8) - 1),
-    pa.int16(): (-(1 << 15), (1 << 15) - 1),
-    pa.int32(): (-(1 << 31), (1 << 31) - 1),
-    pa.uint32(): (0, (1 << 32) - 1),
-    pa.int64(): (-(1 << 63), (1 << 63) - 1),
-}
 SIGNS = {
     "=": lambda a, b: a == b,
     "<>": lambda a, b: a != b,
@@ -41,62 +38,176 @@ SIGNS = {
 
 
 @dataclass(frozen=True)
+class Family:
+    """Types that compare with each other, and how.
+
+    values    of each type: many small ones, some at its ends
+    unit      a distance of one, as SQL: {0} is the number
+    add       a value and a number of units
+    place     where a value stands in SQL's order
+    minus     the difference of two values, or None where SQL has no number for it
+    """
+
+    values: dict
+    unit: str = "{0}"
+    add: Callable = lambda value, units: value + units
+    place: Callable = lambda value: value
+    minus: Callable | None = lambda a, b: a - b
+
+
+def integers(kind):
+    smallest = -(1 << (kind.bit_width - 1)) if pa.types.is_signed_integer(kind) else 0
+    largest = smallest + (1 << kind.bit_width) - 1
+    ends = st.sampled_from([smallest, smallest + 1, largest - 1, largest])
+    return st.one_of(st.integers(max(smallest, -4), 4), ends)
+
+
+def floats(kind):
+    """A family of one: the arithmetic of SQL is that of the type."""
+    scalar = kind.to_pandas_dtype()
+    ends = [np.finfo(scalar).max, np.finfo(scalar).min, np.finfo(scalar).smallest_subnormal]
+    values = [0.0, -0.0, 0.5, 1.0, -1.5, 2.0, 3.0, math.nan, math.inf, -math.inf, *map(float, ends)]
+
+    def minus(a, b):
+        with np.errstate(all="ignore"):
+            return float(scalar(a) - scalar(b))
+
+    return Family(
+        {kind: st.sampled_from(values)},
+        add=lambda value, units: minus(value, -units),
+        # NaN equals NaN and is larger than every number.
+        place=lambda value: (math.isnan(value), 0.0 if math.isnan(value) else value),
+        minus=minus,
+    )
+
+
+def since(start, **unit):
+    return st.integers(-4, 4).map(lambda units: start + units * datetime.timedelta(**unit))
+
+
+FAMILIES = {
+    "integers": Family(
+        {
+            kind: integers(kind)
+            for kind in (pa.int8(), pa.uint8(), pa.int16(), pa.int32(), pa.uint32(), pa.int64())
+        }
+    ),
+    "float32": floats(pa.float32()),
+    "float64": floats(pa.float64()),
+    "decimals": Family(
+        {
+            pa.decimal128(4, 1): st.integers(-40, 40).map(lambda n: Decimal(n).scaleb(-1)),
+            pa.decimal128(9, 2): st.one_of(
+                st.integers(-40, 40).map(lambda n: Decimal(10 * n).scaleb(-2)),
+                st.sampled_from([Decimal("9999999.99"), Decimal("-9999999.99")]),
+            ),
+        }
+    ),
+    "dates": Family(
+        {pa.date32(): since(datetime.date(2024, 2, 28), days=1)},
+        unit="INTERVAL '{0}' DAY",
+        add=lambda value, units: value + datetime.timedelta(days=units),
+        minus=None,
+    ),
+    "times": Family(
+        {pa.timestamp("us"): since(datetime.datetime(1969, 12, 31, 23, 59, 59), seconds=1)},
+        unit="INTERVAL '{0}' SECOND",
+        add=lambda value, units: value + datetime.timedelta(seconds=units),
+        minus=None,
+    ),
+}
+
+
+@dataclass(frozen=True)
 class Condition:
-    """SQL text and the same over plain values, NULL left out."""
+    """SQL text and the same over plain values; `more` is of the columns c."""
 
+    family: str
     text: str
-    holds: object
-
-    def _repr_pretty_(self, printer, cycle):
-        printer.text(self.text)
+    holds: Callable
+    more: Callable | None = None
 
     def __call__(self, left, right):
-        if left["a"] is None or right["b"] is None:
-            return None
-        return self.holds(left["a"], right["b"])
+        a, b, c, d = left["a"], right["b"], left["c"], right["c"]
+        if a is None or b is None or not self.holds(a, b):
+            return False
+        return self.more is None or (c is not None and d is not None and self.more(c, d))
 
 
-def shifted(name, offset):
-    return name if not offset else f"{name} {'+' if offset > 0 else '-'} {abs(offset)}"
+def shifted(name, offset, family):
+    if not offset:
+        return name
+    return f"{name} {'+' if offset > 0 else '-'} {family.unit.format(abs(offset))}"
 
 
 @st.composite
-def comparisons(draw):
+def comparisons(draw, family):
     sign, offset = draw(st.sampled_from(sorted(SIGNS))), draw(st.integers(-3, 3))
-    test = SIGNS[sign]
+    test, place, add = SIGNS[sign], family.place, family.add
+    there = shifted("r.b", offset, family)
     if draw(st.booleans()):
-        return Condition(f"l.a {sign} {shifted('r.b', offset)}", lambda a, b: test(a, b + offset))
-    return Condition(f"{shifted('r.b', offset)} {sign} l.a", lambda a, b: test(b + offset, a))
+        return f"l.a {sign} {there}", lambda a, b: test(place(a), place(add(b, offset)))
+    return f"{there} {sign} l.a", lambda a, b: test(place(add(b, offset)), place(a))
 
 
 @st.composite
-def bands(draw):
+def bands(draw, family):
     lo, hi = draw(st.integers(-4, 4)), draw(st.integers(-4, 4))
     negated = draw(st.booleans())
-    text = f"l.a {'NOT ' * negated}BETWEEN {shifted('r.b', lo)} AND {shifted('r.b', hi)}"
-    return Condition(text, lambda a, b: (b + lo <= a <= b + hi) != negated)
+    ends = f"{shifted('r.b', lo, family)} AND {shifted('r.b', hi, family)}"
+    place, add = family.place, family.add
+    return (
+        f"l.a {'NOT ' * negated}BETWEEN {ends}",
+        lambda a, b: (place(add(b, lo)) <= place(a) <= place(add(b, hi))) != negated,
+    )
 
 
 @st.composite
-def exclusive_bands(draw):
+def differences(draw, family):
     low, high = draw(st.sampled_from([">", ">="])), draw(st.sampled_from(["<", "<="]))
     lo, hi = draw(st.integers(-4, 4)), draw(st.integers(-4, 4))
-    text = f"r.b - l.a {low} {lo} AND r.b - l.a {high} {hi}"
-    return Condition(text, lambda a, b: SIGNS[low](b - a, lo) and SIGNS[high](b - a, hi))
+    place, minus = family.place, family.minus
 
+    def holds(a, b):
+        apart = place(minus(b, a))
+        return SIGNS[low](apart, place(lo)) and SIGNS[high](apart, place(hi))
 
-conditions = st.one_of(comparisons(), bands(), exclusive_bands())
+    return f"r.b - l.a {low} {lo} AND r.b - l.a {high} {hi}", holds
 
 
 @st.composite
-def keys(draw, kind, count):
-    """Values of which many are equal, some NULL and some at the ends of the type."""
-    smallest, largest = INTEGERS[kind]
-    one = st.one_of(
-        st.integers(max(smallest, -4), 4),
-        st.none(),
-        st.sampled_from([smallest, smallest + 1, largest - 1, largest]),
-    )
+def unions(draw, family):
+    parts = draw(st.lists(st.one_of(bands(family), comparisons(family)), min_size=2, max_size=3))
+    text = " OR ".join(text for text, _ in parts)
+    return f"({text})", lambda a, b: any(holds(a, b) for _, holds in parts)
+
+
+MORE = {
+    "": None,
+    " AND l.c = r.c": lambda c, d: c == d,
+    " AND l.c < r.c": lambda c, d: c < d,
+    " AND (l.c + r.c) % 2 = 0": lambda c, d: (c + d) % 2 == 0,
+    " AND l.c > 0 AND r.c <> 1": lambda c, d: c > 0 and d != 1,
+}
+
+
+@st.composite
+def conditions(draw):
+    name = draw(st.sampled_from(list(FAMILIES)))
+    family = FAMILIES[name]
+    kinds = [comparisons(family), bands(family), unions(family)]
+    if family.minus is not None:
+        kinds.append(differences(family))
+    text, holds = draw(st.one_of(kinds))
+    more = draw(st.sampled_from(list(MORE)))
+    return Condition(name, text + more, holds, MORE[more])
+
+
+@st.composite
+def keys(draw, family, count):
+    """A column of a type of the family: many values are equal, some NULL, some extreme."""
+    kind = draw(st.sampled_from(list(family.values)))
+    one = st.one_of(family.values[kind], family.values[kind], st.none())
     return pa.array(draw(st.lists(one, min_size=count, max_size=count)), kind)
 
 
@@ -158,7 +269,8 @@ class Case:
         """One line to a thing, as a reader of a failure wants it."""
         said = [
             f"{letter}.{table.schema.field(1).name}: {table.schema.field(1).type} "
-            + str(table.column(1).to_pylist())
+            + str(list(map(str, table.column(1).to_pylist())))
+            + (f" with c {table.column('c').to_pylist()}" if self.on.more else "")
             + (f" at seconds {self._seconds(table)}" if self.options else "")
             for letter, table in zip("lr", (self.left, self.right), strict=True)
         ]
@@ -189,11 +301,12 @@ class Case:
 
 @st.composite
 def cases(draw):
-    on, (window, options), pushed = draw(conditions), draw(windows()), draw(splits)
+    on, (window, options), pushed = draw(conditions()), draw(windows()), draw(splits)
     tables = []
     for name, count in zip("ab", map(sum, zip(*pushed, strict=True)), strict=True):
-        kind = draw(st.sampled_from(list(INTEGERS)))
-        columns = {name: draw(keys(kind, count))}
+        small = st.one_of(st.integers(0, 2), st.none())
+        more = draw(st.lists(small, min_size=count, max_size=count)) if on.more else [None] * count
+        columns = {name: draw(keys(FAMILIES[on.family], count)), "c": pa.array(more, pa.int32())}
         if options:
             columns["t"] = draw(times(count))
         tables.append(stream(**columns))

@@ -431,6 +431,15 @@ def test_a_tuple_waits_until_the_other_stream_has_come_as_far():
         assert join.metrics.tuples == [3, 2]
 
 
+def test_a_right_tuple_waits_for_left_ones_of_the_same_arrival():
+    left, right = arriving("a", [1, 1, 1], [5, 5, 6]), arriving("b", [1], [5])
+    with join_of(EQUAL, "rows 1", left, right, arrival="at", order="strict") as join:
+        assert pairs_of(join.push(left.slice(0, 1), right)) == []
+        assert pairs_of(join.push(left.slice(1, 1))) == []
+        assert pairs_of(join.push(left.slice(2))) == [(1, 0)]
+        assert pairs_of(join.finish()) == [(2, 0)]
+
+
 def test_rows_of_a_push_may_arrive_in_any_order():
     left, right = arriving("a", [7, 8, 9], [30, 10, 20]), arriving("b", [7, 8, 9], [15, 35, 25])
     with join_of("l.a <> r.b", "rows 1", left, right, arrival="at", emit="counts") as join:
