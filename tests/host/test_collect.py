@@ -15,6 +15,7 @@ from tests.helpers import (
     stream,
 )
 
+ORDERS = ("none", "outer", "strict")
 NEAR = "l.a BETWEEN r.b - 1 AND r.b + 1"
 NEAR_ODD = f"{NEAR} AND (l.a * r.b) % 2 = 1"
 
@@ -38,7 +39,7 @@ def streams():
     return stream(a=random.integers(0, 5, 30)), stream(b=random.integers(0, 5, 30))
 
 
-@pytest.mark.parametrize("order", collect.ORDERS)
+@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("on", "holds"), [(NEAR, near), (NEAR_ODD, near_odd)])
 @pytest.mark.parametrize("batch", [1, 4, 100])
 def test_chunks_are_bounded_and_together_all_pairs(small_chunks, order, on, holds, batch):
@@ -60,7 +61,7 @@ def test_chunks_are_bounded_and_together_all_pairs(small_chunks, order, on, hold
         assert later == sorted(later)
 
 
-@pytest.mark.parametrize("order", collect.ORDERS)
+@pytest.mark.parametrize("order", ORDERS)
 def test_one_tuple_with_many_pairs_is_cut_as_well(small_chunks, order):
     left, right = stream(a=[1] * 50), stream(b=[1])
     with join_of(NEAR, "none", left, right, order=order, subwindow=7) as join:
