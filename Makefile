@@ -1,7 +1,7 @@
 # Watersmeet. `make help` lists what can be made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup machine test quick demo soak bench lock clean
+.PHONY: help setup machine test quick demo soak bench report lock clean
 
 MINUTES ?= 10
 PACKAGES := $(wildcard host hw sim spark_bridge bench tools)
@@ -55,6 +55,9 @@ soak: setup  ## random joins against the reference for MINUTES=10
 
 bench: setup  ## all benchmarks
 	$(RUN) watersmeet bench all
+
+report: setup  ## the benchmarks' results as one page: bench/results/report.html
+	@$(RUN) .venv/bin/python -m bench.report
 
 lock:  ## requirements.in -> requirements.txt, with hashes
 	@$(FIND_PYTHON); tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && \

@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 __all__ = ["PICTURES", "draw"]
 
 _OURS, _PEER, _LIMIT, _BAD = "#1f6f8b", "#a8a29e", "#b45309", "#b91c1c"
+#: Behind text that may stand on a line.
+_PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
 _STYLE: dict[Any, Any] = {
     "font.size": 9.5,
     "axes.spines.top": False,
@@ -20,7 +22,7 @@ _STYLE: dict[Any, Any] = {
     "axes.titlesize": 10.5,
     "svg.hashsalt": "watersmeet",  # the same numbers give the same file
 }
-_BAR_INCH, _PANEL_INCH, _WIDTH_INCH = 0.33, 1.15, 9.0
+_BAR_INCH, _PANEL_INCH, _WIDTH_INCH = 0.33, 0.75, 9.0
 
 
 def draw(suite: str, result: dict[str, Any], path: Path) -> None:
@@ -28,7 +30,7 @@ def draw(suite: str, result: dict[str, Any], path: Path) -> None:
     with matplotlib.rc_context(_STYLE):
         figure = PICTURES[suite](result)
         if result.get("quick"):
-            figure.text(0.99, 0.01, "quick sizes: no figures", ha="right", color=_BAD, size=8)
+            figure.suptitle("quick sizes: no figures", x=0.99, ha="right", color=_BAD, size=9)
         metadata = {"Date": None} if path.suffix == ".svg" else None
         figure.savefig(path, metadata=metadata, dpi=120)
 
@@ -45,8 +47,9 @@ def _draw_peers(result: dict[str, Any]) -> Figure:
         bars = [("Watersmeet, whole pipeline", ours, _OURS, _count(ours))]
         for one in setting["figures"]:
             speed = one["peer_tuples_per_s"]
-            scaled = ", scaled from a part of a batch" if one["peer_scaled"] else ""
-            text = f"{_count(speed)}, {_times(one['ratio'])} behind{scaled}"
+            scaled = "; scaled from a part of a batch" if one["peer_scaled"] else ""
+            asked = f"asked {one['at_least']:,g}"
+            text = f"{_count(speed)}, ratio {_ratio(one['ratio'])} ({asked}){scaled}"
             bars.append((one["name"], speed, _PEER, text))
         _bars(panel, bars)
         _limit(panel, setting["limit_tuples_per_s"])
@@ -134,7 +137,7 @@ def _draw_foundation(result: dict[str, Any]) -> Figure:
     figure, panels = _stacked([2] * len(compared))
     for panel, (name, one) in zip(panels, compared, strict=True):
         speed, theirs = one["tuples_per_s"], one["tuples_per_s"] / one["ratio"]
-        text = f"{_count(theirs)}, {_times(one['ratio'])} behind"
+        text = f"{_count(theirs)}, ratio {_ratio(one['ratio'])}"
         _bars(panel, [
             ("Watersmeet, numpy backend", speed, _OURS, _count(speed)),
             (name, theirs, _PEER, text),
@@ -170,7 +173,7 @@ def _bars(panel: Axes, bars: Sequence[tuple[str, float, str, str]], room: float 
     panel.barh(places, values, color=colours, height=0.68)
     for place, value, text in zip(places, values, texts, strict=True):
         panel.annotate(text, (value, place), (4, 0), textcoords="offset points",
-                       va="center", size=8.5)
+                       va="center", size=8.5, bbox=_PAPER)
     panel.set_yticks(places, names)
     panel.invert_yaxis()
     panel.set_xscale("log")
@@ -187,8 +190,8 @@ def _limit(panel: Axes, speed: float) -> None:
     panel.set_xlim(lowest, max(highest, 6 * speed))
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:,.0f}x" if ratio >= 10 else f"{ratio:.2g}x"
+def _ratio(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _count(value: float, base: int = 1000) -> str:

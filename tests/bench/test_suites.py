@@ -1,0 +1,311 @@
+"""The suites run, in quick sizes; the peers find what the join finds; the page can be read."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bench import report, suites
+from bench.feed import Feed
+from bench.figures import figure
+from bench.incremental import BTreesPeer, SortedListPeer
+from bench.limits import bytes_a_tuple
+from bench.nested_loop import NestedLoopPeer
+from bench.peers import (
+    DuckDBBuckets,
+    DuckDBPairs,
+    DuckDBPeer,
+    PolarsPairs,
+    PolarsPeer,
+    PolarsStreaming,
+    PolarsStreamingPairs,
+    ResortPeer,
+)
+from bench.rounds import best_in_turn
+from bench.workload import BandWorkload
+
+PEERS = [
+    ResortPeer, DuckDBPeer, DuckDBBuckets, DuckDBPairs, PolarsPeer, PolarsStreaming, PolarsPairs,
+    PolarsStreamingPairs, SortedListPeer, BTreesPeer, NestedLoopPeer,
+]
+QUICK = [name for name, suite in suites.SUITES.items() if suite.has_quick]
+
+
+# How times are taken.
+
+
+def test_jobs_take_turns_and_what_prepares_them_is_not_timed(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr("bench.rounds.time.perf_counter", lambda: clock[0])
+    order = []
+
+    def job(name, *seconds):
+        left = list(seconds)
+
+        def prepare():
+            clock[0] += 100
+            order.append(name)
+            return work
+
+        def work():
+            clock[0] += left.pop(0)
+
+        return prepare
+
+    assert best_in_turn(job("a", 3, 1, 2), job("b", 5, 6, 4), rounds=3) == [1, 4]
+    assert order == ["a", "b"] * 3
+
+
+@pytest.mark.parametrize(
+    ("bound", "holds"),
+    [
+        ({"at_least": 2.0}, True), ({"at_least": 2.1}, False),
+        ({"at_most": 2.0}, True), ({"at_most": 1.9}, False), ({}, None),
+    ],
+)
+def test_a_figure_says_whether_it_holds(bound, holds):
+    assert figure("f", 2.0, **bound, rows=7) == (
+        {"name": "f", "ratio": 2.0, "rows": 7, "holds": holds} | bound
+    )
+
+
+def test_the_limit_falls_with_the_window_and_with_sparser_batches():
+    assert bytes_a_tuple(1 << 17, 1 << 15) < bytes_a_tuple(1 << 20, 1 << 15)
+    # Eight subwindows of 2**20: a line of each, half of one moved for each tier of 2**16.
+    assert bytes_a_tuple(1 << 23, 1 << 15) == 8 * 64 + 8 * (1 << 19) / (1 << 16) + 8
+    assert bytes_a_tuple(1 << 23, 1 << 20) < bytes_a_tuple(1 << 23, 1 << 15)
+
+
+# The peers.
+
+
+@pytest.fixture(scope="module")
+def windows():
+    """Windows with equal keys and both ends of the type, and what is asked of them."""
+    workload = BandWorkload(1 << 13, matches=3, seed=5)
+    sides = [workload.batch(workload.rows).column("x").to_numpy().copy() for _ in range(2)]
+    limits = np.iinfo(np.int32)
+    for keys in sides:
+        keys[:100] = limits.min
+        keys[100:200] = limits.max
+        keys[200:300] = keys[300:400]
+    return workload, sides
+
+
+def _ends(workload, rows):
+    """A batch with keys at both ends of the type."""
+    batch = workload.batch(rows)
+    keys = batch.column("x").to_numpy().copy()
+    keys[:2], keys[2:4] = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+    return pa.record_batch([keys, batch.column("id")], schema=batch.schema)
+
+
+def _expected(batch, window, width):
+    """Matches by comparing everything with everything."""
+    keys = batch.column("x").to_numpy().astype(np.int64)
+    return int((np.abs(keys[:, None] - window.astype(np.int64)[None, :]) <= width).sum())
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("make", PEERS, ids=lambda make: make.__name__)
+def test_a_peer_finds_every_match(windows, make):
+    workload, (left_window, right_window) = windows
+    left, right = _ends(workload, 203), _ends(workload, 190)
+    in_right = _expected(left, right_window, workload.width)
+    in_left = _expected(right, left_window, workload.width)
+    assert in_right > 400 and in_left > 400
+    peer = make(workload, [left_window, right_window])
+    try:
+        assert peer.probe(left) == in_right
+        assert peer.push(left, right) == in_right + in_left
+    finally:
+        peer.close()
+
+
+@pytest.mark.parametrize("make", [SortedListPeer, BTreesPeer, ResortPeer])
+def test_a_peer_that_is_kept_up_to_date_lets_the_oldest_go(windows, make):
+    workload, (left_window, right_window) = windows
+    first, second = workload.batch(300), workload.batch(300)
+    peer = make(workload, [left_window, right_window])
+    try:
+        peer.push(first, second)
+        moved = np.concatenate([right_window, second.column("x").to_numpy()])[300:]
+        assert peer.probe(first) == _expected(first, moved, workload.width)
+    finally:
+        peer.close()
+
+
+@pytest.mark.opencl
+def test_the_nested_loop_wants_whole_tiles():
+    with pytest.raises(ValueError, match=r"^windows must be multiples of 8192 rows$"):
+        NestedLoopPeer(BandWorkload(100), [np.zeros(100, np.int32)] * 2)
+
+
+@pytest.mark.opencl
+def test_a_feed_probes_the_window_that_it_names():
+    workload = BandWorkload(1 << 13, matches=5)
+    feed = Feed(workload, 1 << 10, backend="opencl", emit="counts")
+    left = workload.batch(200)
+    assert feed.probe(left) == _expected(left, feed.windows[1], workload.width)
+    feed.round()()
+    assert feed.tuples == 2 * feed.pushes << 10
+    assert feed.found == pytest.approx(5 * feed.tuples, rel=0.2)
+    feed.close()
+
+
+# The suites.
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Every suite that has a quick size, run in it."""
+    folder = tmp_path_factory.mktemp("results")
+    told = []
+    for name in QUICK:
+        assert suites.run(name, folder, told.append, quick=True) == folder / f"{name}.json"
+    assert len(told) > 20
+    return folder
+
+
+def _read(folder, name):
+    return json.loads((folder / f"{name}.json").read_text())
+
+
+def _figures(found):
+    if isinstance(found, dict):
+        if "ratio" in found:
+            yield found
+        found = list(found.values())
+    if isinstance(found, list):
+        for one in found:
+            yield from _figures(one)
+
+
+@pytest.mark.slow
+@pytest.mark.opencl
+@pytest.mark.parametrize("name", QUICK)
+def test_a_suite_gives_figures_with_their_bounds(results, name):
+    kept = _read(results, name)
+    assert kept["suite"] == name and kept["result"]["quick"] is True
+    assert {"processor", "cores", "memory_gib", "device", "packages"} <= kept["machine"].keys()
+    assert kept["result"]["threads"] == 2 and kept["result"]["copy_bytes_per_s"] > 0
+    figures = list(_figures(kept["result"]))
+    assert len(figures) >= 10
+    for one in figures:
+        assert one["ratio"] > 0 and isinstance(one["holds"], bool)
+        assert ("at_least" in one) != ("at_most" in one)
+
+
+@pytest.mark.slow
+@pytest.mark.opencl
+def test_the_peers_of_the_suite_agree_with_the_join(results):
+    found = _read(results, "peers")["result"]["settings"]
+    assert [len(setting["figures"]) for setting in found] == [3, 7, 3]
+    for setting in found:
+        assert setting["limit_tuples_per_s"] > 0
+        for one in setting["figures"]:
+            assert one["agrees"] is True, one["name"]
+            assert one["ratio"] == one["tuples_per_s"] / one["peer_tuples_per_s"]
+            whole = one["peer_measured_tuples"] == 2 * setting["batch"]
+            assert one["peer_scaled"] is not whole
+    scaled = [one["name"] for setting in found for one in setting["figures"] if one["peer_scaled"]]
+    assert scaled == ["nested loop, compiled"]
+
+
+@pytest.mark.slow
+@pytest.mark.opencl
+def test_the_engines_suite_has_every_part(results):
+    found = _read(results, "engines")["result"]
+    assert found["paper"]["agrees"] is True
+    assert [one["how"] for one in found["insertion"]] == ["at once", "by the tier"] * 2
+    assert len(found["probe"]) == len(found["overhead"]) == 2 and len(found["matches"]) == 1
+    assert found["matches"][0]["matches"] == pytest.approx(100, rel=0.1)
+    points = found["growth"]["points"]
+    assert len(points) == 3
+    assert all(point["limit_tuples_per_s"] > point["tuples_per_s"] > 0 for point in points)
+
+
+def test_a_suite_without_a_quick_size_says_so():
+    with pytest.raises(ValueError, match=r"^bench\.foundation has no quick size$"):
+        suites.SUITES["foundation"](print, quick=True)
+
+
+# The page.
+
+
+class _Page(HTMLParser):
+    """Tags that are open, text, and whatever is fetched from elsewhere."""
+
+    EMPTY = ("meta", "br", "hr", "img", "link", "input")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen, self.text, self.fetched = [], [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.append(tag)
+        self.fetched += [
+            value for name, value in attributes
+            if name in ("src", "href", "xlink:href") and not value.startswith("#")
+        ]
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def _parsed(text):
+    page = _Page()
+    page.feed(text)
+    page.close()
+    assert page.open == []
+    return page
+
+
+@pytest.mark.slow
+@pytest.mark.opencl
+def test_the_page_shows_every_suite_and_needs_nothing_else(results, capsys):
+    assert report.main(["--results", str(results)]) == 0
+    assert capsys.readouterr().out == f"written to {results / 'report.html'}\n"
+    page = _parsed((results / "report.html").read_text())
+    text = " ".join(" ".join(page.text).split())
+    assert page.seen.count("section") == page.seen.count("figure") == len(QUICK)
+    assert "script" not in page.seen and "link" not in page.seen and page.fetched == []
+    for words in ("BTrees, incremental", "scaled from", "same matches", "paper-faithful mode",
+                  "quick sizes", "OpenCL device", "memory limit"):
+        assert words in text, words
+    assert text.count("holds") + text.count("missed") >= 24
+
+
+def test_a_result_of_another_suite_is_shown_by_its_ratios(tmp_path):
+    kept = {
+        "suite": "other <one>", "machine": suites.machine(),
+        "result": {
+            "a": [{"rows": 1 << 20, "seconds": 0.5, "peer_seconds": 2.0, "ratio": 4.0}],
+            "b": {"name": "fast", "ratio": 1234.5, "at_least": 1000, "holds": True},
+            "batch": 7,
+        },
+    }
+    (tmp_path / "other.json").write_text(json.dumps(kept))
+    page = _parsed(report.render(tmp_path))
+    text = " ".join(" ".join(page.text).split())
+    assert "other <one>" in text
+    assert re.search(r"1,048,576 rows a side 500 ms 2 s 4 ", text)
+    assert re.search(r"fast 1,234 ≥ 1000 holds", text)
+    assert "1 of 1" in text
+
+
+def test_without_results_there_is_no_page(tmp_path, capsys):
+    assert report.main(["--results", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == (
+        f"report: there are no results in {tmp_path}: run make bench first\n"
+    )
+    assert list(Path(tmp_path).iterdir()) == []
