@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module, metadata
 from typing import Any, NoReturn
 
-from host.collect import ORDERS
 from host.errors import JoinError
-from host.options import BACKENDS, EMITS, INDEXES, LATE
+from host.options import BACKENDS, EMITS, INDEXES, LATE, ORDERS
 from hw.spec.windows import TimeWindow, parse_duration, parse_window
 
 __all__ = ["main"]
@@ -156,8 +155,11 @@ def _add_join_options(parser: argparse.ArgumentParser) -> None:
         help="seconds that tuples may wait for a batch to fill")
     add("--subwindow", type=_count, metavar="N", help="rows of a subwindow")
     add("--order", choices=ORDERS, default="none", help="order of the result")
-    add("--emit", choices=EMITS, default="pairs", help="one row a pair, or one row a tuple")
+    add("--emit", choices=EMITS, default="pairs",
+        help="one row a pair; or counts or aggregates of matches, one row a tuple")
     add("--select", metavar="COLS", help="columns of the result, e.g. l.id,r.id; all by default")
+    add("--aggregates", metavar="AGGS",
+        help="with --emit aggregate, e.g. 'n=count(*),total=sum(r.qty)'")
     add("--output", metavar="FILE", help="write the result to this file (by its ending)")
     parser.set_defaults(refuse=parser.error)
 

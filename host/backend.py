@@ -7,7 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
-from host.records import sizes
+from host.aggregates import Measure
+from host.records import Runs, sizes
+from host.totals import Totals, over_runs
 from hw.spec.predicates import Predicate
 from hw.spec.tuples import Side
 
@@ -82,6 +84,20 @@ class Backend(Protocol):
         The tuples of a batch meet each other so, without being stored.
         """
 
+    def aggregate(
+        self,
+        stored: Side,
+        subwindows: Sequence[int],
+        probes: Probes,
+        measure: Measure,
+        values: Sequence[np.ndarray],
+    ) -> np.ndarray:
+        """The measure over the matches of each probe in all those subwindows together.
+
+        `values` has the measure (int64 or float64) of each subwindow by rid; where nothing
+        matches, the entry is what Totals begins with.
+        """
+
     def rids(self, side: Side, subwindow: int) -> np.ndarray:
         """The mirror: rid (uint32) of every position, read only.
 
@@ -103,7 +119,7 @@ _PASSING = 0xFFFF_FFFE
 
 
 class PlainBackend:
-    """`counts` and `match` by the other calls, for an engine that has no better way."""
+    """`counts`, `match` and `aggregate` by the other calls, where there is no better way."""
 
     def counts(
         self: Backend, stored: Side, subwindows: Sequence[int], probes: Probes
@@ -122,3 +138,21 @@ class PlainBackend:
         records = self.probe(stored, [_PASSING], probes)[0]
         self.expire(stored, _PASSING)
         return records
+
+    def aggregate(
+        self: Backend,
+        stored: Side,
+        subwindows: Sequence[int],
+        probes: Probes,
+        measure: Measure,
+        values: Sequence[np.ndarray],
+    ) -> np.ndarray:
+        totals = Totals(len(probes), (measure,))
+        found = self.probe(stored, subwindows, probes)
+        for number, records, column in zip(subwindows, found, values, strict=True):
+            rids = self.rids(stored, number)
+            runs = Runs.of(records, len(rids))
+            if len(runs.probe):
+                over = over_runs(measure, column[rids], runs.start, runs.size)
+                totals.add_pairs(measure, runs.probe, over)
+        return totals.of(measure)

@@ -8,10 +8,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from host.growing import Growing
 from hw.spec.tuples import Side
 from hw.spec.windows import NoWindow, RowWindow, TimeWindow, Window
 
-__all__ = ["Chain", "Subwindow", "subwindow_rows"]
+__all__ = ["TIME", "Chain", "Subwindow", "subwindow_rows"]
+
+#: Name of the event times among what a subwindow carries.
+TIME = "time"
 
 #: A chain of about this many subwindows: more of them cost probes, fewer cost memory and merging.
 _LINKS = 4
@@ -44,7 +48,7 @@ class Subwindow:
     rows      places taken, by tuples that can match and by those that cannot
     capacity  places in all
     smallest, largest   of its tuples' places on the window's axis (row numbers or times)
-    times     event time of each row (time windows only)
+    carried   arrays by row that go with the tuples: TIME for time windows, an aggregate's measures
     """
 
     number: int
@@ -54,33 +58,27 @@ class Subwindow:
     rows: int = 0
     smallest: int = field(default=int(np.iinfo(np.int64).max))
     largest: int = field(default=int(np.iinfo(np.int64).min))
-    times: np.ndarray | None = None
     stored: int = 0
+    carried: dict[str, Growing] = field(default_factory=dict)
 
     @property
     def room(self) -> int:
         return self.capacity - self.rows
 
-    def extend(self, rows: int, places: np.ndarray, times: np.ndarray | None) -> None:
+    @property
+    def times(self) -> np.ndarray | None:
+        """Event time of each row, where the window is of time."""
+        return self.carried[TIME].values if TIME in self.carried else None
+
+    def extend(self, rows: int, places: np.ndarray, carried: dict[str, np.ndarray]) -> None:
         """Take `rows` more places; `places` are those of the tuples that can match."""
-        if times is not None:
-            self._append_times(times)
+        for name, values in carried.items():
+            self.carried.setdefault(name, Growing(values[:0])).append(values)
         self.rows += rows
         self.stored += len(places)
         if len(places):
             self.smallest = min(self.smallest, int(places.min()))
             self.largest = max(self.largest, int(places.max()))
-
-    def _append_times(self, times: np.ndarray) -> None:
-        """Keep room for twice the rows, so that appending costs the same however it is split."""
-        needed = self.rows + len(times)
-        if self.times is None:
-            self.times = np.empty(max(needed, 1024), np.int64)
-        elif len(self.times) < needed:
-            grown = np.empty(min(max(needed, 2 * len(self.times)), self.capacity), np.int64)
-            grown[: self.rows] = self.times[: self.rows]
-            self.times = grown
-        self.times[self.rows : needed] = times
 
 
 class Chain:

@@ -13,9 +13,8 @@ from host.hits import Found, Hits
 from host.preprocess import Prepared
 from hw.spec.tuples import Side
 
-__all__ = ["CHUNK_PAIRS", "ORDERS", "Collector", "RowPairs"]
+__all__ = ["CHUNK_PAIRS", "Collector", "RowPairs"]
 
-ORDERS = ("none", "outer", "strict")
 #: Pairs that are in memory at once, however many a batch has.
 CHUNK_PAIRS = 1 << 18
 
@@ -41,6 +40,20 @@ class Collector:
         for batch, counted in zip(prepared.sides, found.counted, strict=True):
             counts[batch.positions[batch.order]] = counted
         return counts
+
+    def totals(self, found: Found) -> None:
+        """Add to `found.totals` what the engines left: pairs that had to be looked at."""
+        for hits in found.hits:
+            totals = found.totals[hits.probe.side]
+            if not totals.measures:
+                continue
+            for probe, row in hits.pairs(hits.runs, CHUNK_PAIRS):
+                keep: np.ndarray | slice = slice(None)
+                if self.check is not None:
+                    keep = self.check(*_row_pairs(hits, probe, row))
+                for measure in totals.measures:
+                    values = hits.carried[measure.name][row[keep] - hits.base]
+                    totals.add_pairs(measure, probe[keep], values)
 
     def _checked_counts(self, hits: Hits) -> np.ndarray:
         assert self.check is not None

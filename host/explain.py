@@ -135,4 +135,7 @@ def _result(options: JoinOptions) -> str:
     }[options.order]
     if options.emit == "counts":
         return "counts: one row for each tuple, in order of arrival: side, row, matches"
+    if options.emit == "aggregate":
+        names = ", ".join(aggregate.name for aggregate in options.parsed_aggregates)
+        return f"aggregates: one row for each tuple, in order of arrival: side, row, {names}"
     return f"pairs {order}: {', '.join(column.name for column in options.selected)}"

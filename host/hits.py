@@ -6,8 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
+from host.chain import TIME
 from host.preprocess import SideBatch
 from host.records import Runs, sizes
+from host.totals import Totals
 
 __all__ = ["Found", "Hits"]
 
@@ -19,7 +21,7 @@ class Hits:
     records      shape (probes, runs)
     rids         the mirror: rid of each position
     base         number in the stream of rid 0
-    times        event time by rid, where the window is of time
+    carried      arrays by rid: event times (TIME) where the window is of time, measures
     first, last  the closed interval of places that each probe sees
     covered      probes whose window covers the whole subwindow, so that every record holds;
                  None if it is so for all
@@ -31,7 +33,7 @@ class Hits:
     records: np.ndarray
     rids: np.ndarray
     base: int
-    times: np.ndarray | None
+    carried: dict[str, np.ndarray]
     first: np.ndarray
     last: np.ndarray
     covered: np.ndarray | None
@@ -75,7 +77,7 @@ class Hits:
         row = rid.astype(np.int64) + self.base
         if self.covered is None and not self.in_batch:
             return probe, row
-        place = row if self.times is None else self.times[rid]
+        place = self.carried[TIME][rid] if TIME in self.carried else row
         keep = (place >= self.first[probe]) & (place <= self.last[probe])
         if self.in_batch:
             keep &= row < self.probe.before[self.probe.order[probe]]
@@ -87,8 +89,10 @@ class Found:
     """What a batch found.
 
     counted  for each stream, matches of its sorted probes that the engines only counted
+    totals   for each stream, its probes' measures over those
     hits     the others: those of a stream's probes come oldest subwindow first
     """
 
     counted: tuple[np.ndarray, np.ndarray]
+    totals: tuple[Totals, Totals]
     hits: list[Hits] = field(default_factory=list)

@@ -1,17 +1,19 @@
 """JoinManager: PanJoin's five steps over workers that hold the subwindows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
+from host.aggregates import Measure
 from host.backend import Backend, Probes
 from host.chain import Chain, Subwindow
 from host.condition import JoinCondition
 from host.hits import Found, Hits
 from host.preprocess import Prepared, SideBatch
+from host.totals import Totals
 from host.worker import Worker
 from hw.spec.tuples import Side
 from hw.spec.windows import Coverage, RowWindow, TimeWindow, Window, coverage
@@ -51,7 +53,9 @@ class JoinManager:
         open_backend: Callable[[], Backend],
         workers: int = 1,
         subwindow_rows: int | None = None,
+        measures: tuple[Sequence[Measure], Sequence[Measure]] = ((), ()),
     ) -> None:
+        self.measures = measures
         self.condition = condition
         self.window = window
         self.workers = [Worker(number, open_backend) for number in range(workers)]
@@ -75,7 +79,13 @@ class JoinManager:
             asked += [
                 self._ask_own_batch(prepared, probes[side], seen[side]) for side in Side
             ]
-        found = Found((np.zeros(len(probes[0]), np.int64), np.zeros(len(probes[1]), np.int64)))
+        found = Found(
+            (np.zeros(len(probes[0]), np.int64), np.zeros(len(probes[1]), np.int64)),
+            (
+                Totals(len(probes[0]), self.measures[Side.RIGHT]),
+                Totals(len(probes[1]), self.measures[Side.LEFT]),
+            ),
+        )
         for answer in asked:
             answer(found)
         return found
@@ -101,18 +111,25 @@ class JoinManager:
         counted = [target for target in targets if counting and target.covered is None]
         listed = [target for target in targets if not (counting and target.covered is None)]
         counts = self._ask(counted, lambda numbers: _count(chain.side, numbers, probes))
+        totals = [
+            (measure, future)
+            for measure in (self.measures[chain.side] if counting else ())
+            for _, future in self._ask(counted, _aggregate(chain, probes, measure))
+        ]
         records = self._ask(listed, lambda numbers: _probe(chain.side, numbers, probes))
 
         def answer(found: Found) -> None:
             for _, count in counts:
                 found.counted[batch.side][:] += count.result()
+            for measure, total in totals:
+                found.totals[batch.side].add(measure, total.result())
             hits = []
             for asked, future in records:
                 for target, record, rids in zip(asked, *future.result(), strict=True):
                     subwindow = target.subwindow
                     hits.append(
                         Hits(
-                            batch, record, rids, subwindow.base, subwindow.times, *seen,
+                            batch, record, rids, subwindow.base, _values(subwindow), *seen,
                             target.covered, target.unseen,
                         )
                     )
@@ -143,7 +160,7 @@ class JoinManager:
         def answer(found: Found) -> None:
             found.hits.append(
                 Hits(
-                    probe, future.result(), tuples["rid"], stored.first, stored.times, *seen,
+                    probe, future.result(), tuples["rid"], stored.first, stored.carried, *seen,
                     covered=None, unseen=None, in_batch=True,
                 )
             )
@@ -194,12 +211,10 @@ class JoinManager:
     def _extend(
         self, newest: Subwindow, batch: SideBatch, offset: int, taken: int, tuples: np.ndarray
     ) -> None:
-        rids = tuples["rid"].astype(np.int64)
-        if batch.times is None:
-            newest.extend(taken, rids + newest.base, None)
-            return
-        times = batch.times[offset : offset + taken]
-        newest.extend(taken, times[rids + newest.base - batch.first - offset], times)
+        rows = tuples["rid"].astype(np.int64) + newest.base
+        carried = {name: all_[offset : offset + taken] for name, all_ in batch.carried.items()}
+        places = rows if batch.times is None else batch.times[rows - batch.first]
+        newest.extend(taken, places, carried)
 
     def expire(self, watermarks: tuple[int, int]) -> None:
         """EXPIRE whole subwindows by the rows that came or by the streams' watermarks."""
@@ -265,6 +280,24 @@ def _count(
     side: Side, numbers: list[int], probes: Probes
 ) -> Callable[[Backend], np.ndarray]:
     return lambda backend: backend.counts(side, numbers, probes)
+
+
+def _values(subwindow: Subwindow) -> dict[str, np.ndarray]:
+    return {name: array.values for name, array in subwindow.carried.items()}
+
+
+def _aggregate(
+    chain: Chain, probes: Probes, measure: Measure
+) -> Callable[[list[int]], Callable[[Backend], np.ndarray]]:
+    def command(numbers: list[int]) -> Callable[[Backend], np.ndarray]:
+        values = [
+            subwindow.carried[measure.name].values
+            for subwindow in chain
+            if subwindow.number in numbers
+        ]
+        return lambda backend: backend.aggregate(chain.side, numbers, probes, measure, values)
+
+    return command
 
 
 def _probe(

@@ -1,23 +1,24 @@
 """JoinOptions: what a join is asked to do, checked before the first tuple."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 import pyarrow as pa
 
-from host.collect import ORDERS
+from host.aggregates import Aggregate, Measure, parse_aggregates
 from host.errors import OptionError
 from hw.spec.tuples import Side
 from hw.spec.windows import TimeWindow, Window, parse_duration, parse_window
 
-__all__ = ["BACKENDS", "EMITS", "INDEXES", "JoinOptions", "Selected"]
+__all__ = ["BACKENDS", "EMITS", "INDEXES", "ORDERS", "JoinOptions", "Selected"]
 
+ORDERS = ("none", "outer", "strict")
 BACKENDS = ("auto", "numpy", "opencl", "rtl", "board")
 INDEXES = ("auto", "bisort", "rap", "wib", "chain", "im", "pim", "po", "loop")
 #: Subwindow structures that this version has.
 _BUILT_INDEXES = ("auto", "bisort")
-EMITS = ("pairs", "counts")
+EMITS = ("pairs", "counts", "aggregate")
 LATE = ("drop", "keep")
 
 
@@ -48,7 +49,9 @@ class JoinOptions:
     linger    seconds that tuples may wait for a batch to fill (its maximum collecting time)
     workers   engines that the subwindows are dealt to
     order     'none', 'outer' or 'strict'
-    emit      'pairs' or 'counts'
+    emit      'pairs', 'counts' or 'aggregate'
+    aggregates  with emit='aggregate': {"n": "count(*)", "total": "sum(r.qty)"}, or the same as
+              text, 'n=count(*),total=sum(r.qty)'
     select    columns of the result, e.g. ['l.id', 'r.id']; all by default
     late      'drop', or 'keep' for the side output
     subwindow rows of a subwindow; chosen from the window by default
@@ -70,6 +73,7 @@ class JoinOptions:
     order: str = "none"
     emit: str = "pairs"
     select: str | Sequence[str] | None = None
+    aggregates: str | Mapping[str, str] | None = None
     late: str = "drop"
     subwindow: int | None = None
 
@@ -78,6 +82,7 @@ class JoinOptions:
     time_columns: tuple[str, str] | None = field(init=False, repr=False, compare=False)
     arrival_columns: tuple[str, str] | None = field(init=False, repr=False, compare=False)
     selected: tuple[Selected, ...] = field(init=False, repr=False, compare=False)
+    parsed_aggregates: tuple[Aggregate, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, allowed in (
@@ -103,6 +108,7 @@ class JoinOptions:
         put(self, "time_columns", self._columns("time", self.time))
         put(self, "arrival_columns", self._columns("arrival", self.arrival))
         put(self, "selected", self._checked_select())
+        put(self, "parsed_aggregates", self._checked_aggregates())
         self._check_time()
 
     def schema(self, side: Side) -> pa.Schema:
@@ -137,6 +143,24 @@ class JoinOptions:
         value = self.select
         wanted = value.split(",") if isinstance(value, str) else [*value]
         return tuple(self._selected(text.strip()) for text in wanted)
+
+    def _checked_aggregates(self) -> tuple[Aggregate, ...]:
+        if self.emit != "aggregate" and self.aggregates is not None:
+            raise OptionError(f"aggregates go with emit='aggregate', not with {self.emit!r}")
+        if self.emit != "aggregate":
+            return ()
+        if not self.aggregates:
+            raise OptionError("emit='aggregate' needs aggregates, like {'n': 'count(*)'}")
+        wanted = self.aggregates
+        if isinstance(wanted, str):
+            parts = [part.partition("=") for part in wanted.split(",")]
+            wanted = {name.strip(): text for name, _, text in parts}
+        return parse_aggregates(wanted, (self.left, self.right))
+
+    def measures(self, side: Side) -> tuple[Measure, ...]:
+        """What the tuples of a stream carry for the aggregates, each once."""
+        every = [m for one in self.parsed_aggregates for m in one.measures if m.side is side]
+        return tuple(dict.fromkeys(every))
 
     def _selected(self, text: str) -> Selected:
         letter, dot, name = text.partition(".")

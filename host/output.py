@@ -1,21 +1,33 @@
 """Record batches out of a batch's hits: pairs of rows, or counts."""
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from host.aggregates import Aggregate, Part
 from host.arrow_arrays import from_numbers
 from host.collect import Collector
+from host.errors import EvaluationError
 from host.hits import Found
 from host.options import JoinOptions
 from host.preprocess import Prepared
 from host.rowstore import RowStore
+from host.totals import finished
 from hw.spec.tuples import Side
 
-__all__ = ["COUNTS_SCHEMA", "CountsOutput", "PairsOutput"]
+__all__ = ["COUNTS_SCHEMA", "AggregateOutput", "CountsOutput", "Output", "PairsOutput"]
 
 COUNTS_SCHEMA = pa.schema([("side", pa.string()), ("row", pa.int64()), ("matches", pa.int64())])
+
+class Output(Protocol):
+    """What a join gives out of its batches."""
+
+    schema: pa.Schema
+
+    def results(self, prepared: Prepared, found: Found) -> Iterator["Result"]: ...
+
 
 #: A record batch, and how many pairs it stands for.
 Result = tuple[pa.RecordBatch, int]
@@ -56,13 +68,77 @@ class CountsOutput:
 
     def results(self, prepared: Prepared, found: Found) -> Iterator[Result]:
         counts = self._collector.counts(prepared, found)
-        sides = np.empty(len(prepared), np.int8)
-        numbers = np.empty(len(prepared), np.int64)
-        for batch in prepared.sides:
-            sides[batch.positions] = batch.side
-            numbers[batch.positions] = batch.numbers
-        columns = [_letters(sides), from_numbers(numbers), from_numbers(counts)]
+        columns = [*_tuples(prepared), from_numbers(counts)]
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema), int(counts.sum())
+
+
+class AggregateOutput:
+    """One row a tuple, in order of arrival: aggregates over the pairs that it completed."""
+
+    def __init__(
+        self, options: JoinOptions, collector: Collector, stores: tuple[RowStore, RowStore]
+    ) -> None:
+        self._collector = collector
+        self._aggregates = options.parsed_aggregates
+        self._magnitudes: dict[tuple[Side, str], float] = {}
+        fields = [pa.field(aggregate.name, aggregate.type) for aggregate in self._aggregates]
+        self.schema = pa.schema([*list(COUNTS_SCHEMA)[:2], *fields])
+
+    def results(self, prepared: Prepared, found: Found) -> Iterator[Result]:
+        counts = self._collector.counts(prepared, found)
+        self._collector.totals(found)
+        self._check_sums(prepared, int(counts.max(initial=0)))
+        columns = [
+            from_numbers(counts) if aggregate.side is None else _column(aggregate, prepared, found)
+            for aggregate in self._aggregates
+        ]
+        every = [*_tuples(prepared), *columns]
+        yield pa.RecordBatch.from_arrays(every, schema=self.schema), int(counts.sum())
+
+
+    def _check_sums(self, prepared: Prepared, most_matches: int) -> None:
+        """Refuse a sum that 64 bits may not hold, rather than let it wrap."""
+        for aggregate in self._aggregates:
+            for measure in aggregate.measures:
+                values = prepared.sides[measure.side].carried[measure.name]
+                if measure.part is not Part.VALUE or values.dtype.kind != "i":
+                    continue
+                name = (measure.side, measure.name)
+                seen = float(np.abs(values.astype(np.float64)).max(initial=0.0))
+                self._magnitudes[name] = max(seen, self._magnitudes.get(name, 0.0))
+                if self._magnitudes[name] * most_matches >= 2.0**63:
+                    raise EvaluationError(
+                        f"aggregate {aggregate.name!r} may not fit in 64 bits: "
+                        "cast its column to double"
+                    )
+
+
+def _column(aggregate: Aggregate, prepared: Prepared, found: Found) -> pa.Array:
+    """An aggregate over partners of one stream: NULL for the tuples of that stream."""
+    assert aggregate.side is not None
+    batch = prepared.sides[aggregate.side.other]
+    places = batch.positions[batch.order]
+    values = finished(aggregate, found.totals[batch.side])
+    indices = np.full(len(prepared), -1)
+    indices[places] = np.arange(len(places))
+    if aggregate.function == "count":
+        # A tuple that can match nothing has counted nothing.
+        result = np.zeros(len(prepared), np.int64)
+        result[places] = values.to_numpy()
+        own = np.zeros(len(prepared), bool)
+        own[batch.positions] = True
+        return pa.array(result, mask=~own)
+    return values.take(pa.array(indices, mask=indices < 0))
+
+
+def _tuples(prepared: Prepared) -> tuple[pa.Array, pa.Array]:
+    """The columns side and row of a batch, in order of arrival."""
+    sides = np.empty(len(prepared), np.int8)
+    numbers = np.empty(len(prepared), np.int64)
+    for batch in prepared.sides:
+        sides[batch.positions] = batch.side
+        numbers[batch.positions] = batch.numbers
+    return _letters(sides), from_numbers(numbers)
 
 
 def _letters(sides: np.ndarray) -> pa.Array:

@@ -1,11 +1,14 @@
 """PanJoin step 2, preprocessing: join fields out of the tuples, late ones marked, keys sorted."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from host.aggregates import Measure, measure_values
 from host.arrivals import Arrivals
+from host.chain import TIME
 from host.condition import JoinCondition
 from host.errors import InputError
 from host.watermark import Watermark
@@ -24,7 +27,8 @@ class SideBatch:
     numbers    number of each in its input
     positions  place of each in the batch's order of arrival, both streams counted
     before     tuples of the other stream, from its beginning, that arrived before each
-    times      event times in microseconds (time windows only)
+    carried    arrays that are stored with the tuples: event times in microseconds (TIME, time
+               windows only), and what aggregates are made of
     late       which are late, or None where nothing can be
     order      offsets of those that can match, ascending by key, then by arrival
     keys       their keys, in that order
@@ -36,13 +40,17 @@ class SideBatch:
     numbers: np.ndarray
     positions: np.ndarray
     before: np.ndarray
-    times: np.ndarray | None
+    carried: dict[str, np.ndarray]
     late: np.ndarray | None
     order: np.ndarray
     keys: np.ndarray
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    @property
+    def times(self) -> np.ndarray | None:
+        return self.carried.get(TIME)
 
     def tuples(self, begin: int, end: int, base: int) -> np.ndarray:
         """Sorted tuples of the offsets in [begin, end), with rids counted from row `base`."""
@@ -79,7 +87,9 @@ class Preprocessor:
         window: Window,
         time_columns: tuple[str, str] | None,
         watermarks: tuple[Watermark, Watermark],
+        measures: tuple[Sequence[Measure], Sequence[Measure]] = ((), ()),
     ) -> None:
+        self.measures = measures
         self.condition = condition
         self.window = window
         self.time_columns = time_columns
@@ -96,10 +106,15 @@ class Preprocessor:
     def _side(self, side: Side, arrivals: Arrivals, totals: list[int]) -> SideBatch:
         rows, positions = arrivals.rows[side], arrivals.positions[side]
         keys, matchable = self.condition.encode(side, rows)
-        times = late = None
+        carried = {
+            measure.name: measure_values(measure, rows.column(measure.column))
+            for measure in self.measures[side]
+        }
+        late = None
         if isinstance(self.window, TimeWindow):
             assert self.time_columns is not None
             times, known = event_times(side, self.time_columns[side], rows)
+            carried[TIME] = times
             late = self.watermarks[side].observe(times, known)
             matchable = matchable & known
             if late is not None:
@@ -114,7 +129,7 @@ class Preprocessor:
             positions=positions,
             # Whatever stands before a tuple and is not of its stream is of the other.
             before=positions - own + totals[side.other],
-            times=times,
+            carried=carried,
             late=late,
             order=order,
             keys=keys,

@@ -16,6 +16,7 @@ import pyarrow as pa
 from host.arrivals import Arrivals
 from host.chain import Subwindow
 from host.errors import SnapshotError
+from host.growing import Growing
 from host.inputs import ArrivalMerger
 from hw.spec.tuples import Side, tuple_dtype
 
@@ -27,7 +28,7 @@ __all__ = ["read_snapshot", "write_snapshot"]
 VERSION = 1
 _MANIFEST = "manifest.json"
 #: Options that decide what the result is; the others may differ after a resume.
-_MEANING = ("on", "window", "time", "lateness", "arrival", "emit", "select", "order")
+_MEANING = ("on", "window", "time", "lateness", "arrival", "emit", "select", "order", "aggregates")
 _ENGINE = ("backend", "device", "index", "batch", "linger", "workers", "late", "subwindow")
 
 
@@ -86,9 +87,9 @@ class _Writer:
         for subwindow, tuples in join.manager.contents(side):
             name = f"{letter}-subwindow-{subwindow.number}"
             self._table(name, pa.table({"key": tuples["key"], "rid": tuples["rid"]}))
-            if subwindow.times is not None:
-                times = pa.table({"time": subwindow.times[: subwindow.rows]})
-                self._table(f"{name}-times", times)
+            if subwindow.carried:
+                carried = {part: array.values for part, array in subwindow.carried.items()}
+                self._table(f"{name}-carried", pa.table(carried))
 
     def _arrivals(self, name: str, arrivals: Arrivals) -> None:
         for side in Side:
@@ -212,8 +213,10 @@ class _Reader:
             for field in ("key", "rid"):
                 tuples[field] = columns[field].to_numpy()
             subwindow = Subwindow(worker=0, **entry)
-            if f"{name}-times.arrow" in self.manifest["files"]:
-                subwindow.times = self.table(f"{name}-times")["time"].to_numpy().copy()
+            if f"{name}-carried.arrow" in self.manifest["files"]:
+                carried = self.table(f"{name}-carried")
+                for part in carried.column_names:
+                    subwindow.carried[part] = Growing(carried[part].to_numpy())
             join.manager.restore(side, subwindow, tuples)
 
     def _arrivals(self, name: str) -> Arrivals:

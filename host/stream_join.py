@@ -18,7 +18,7 @@ from host.inputs import ArrivalMerger, Interleaver, Pushed, normalise, plain_sch
 from host.manager import JoinManager
 from host.metrics import Metrics
 from host.options import JoinOptions
-from host.output import CountsOutput, PairsOutput
+from host.output import AggregateOutput, CountsOutput, Output, PairsOutput
 from host.pipeline import Pipeline
 from host.preprocess import Prepared, Preprocessor
 from host.rowstore import RowStore
@@ -26,6 +26,12 @@ from host.watermark import Watermark
 from hw.spec.tuples import Side
 
 __all__ = ["StreamJoin"]
+
+_OUTPUTS: dict[str, type[PairsOutput | CountsOutput | AggregateOutput]] = {
+    "pairs": PairsOutput,
+    "counts": CountsOutput,
+    "aggregate": AggregateOutput,
+}
 
 
 class StreamJoin:
@@ -50,17 +56,16 @@ class StreamJoin:
             if options.arrival_columns
             else Interleaver()
         )
+        measures = (options.measures(Side.LEFT), options.measures(Side.RIGHT))
         self.preprocessor = Preprocessor(
-            self.condition, options.parsed_window, options.time_columns, self.watermarks
+            self.condition, options.parsed_window, options.time_columns, self.watermarks, measures
         )
         self.stores = (self._store(Side.LEFT), self._store(Side.RIGHT))
         residual = self.condition.residual
         self._collector = Collector(options.order, self._check if residual else None)
         # A residual must see the pairs.
-        self._only_counts = options.emit == "counts" and residual is None
-        self._output = (PairsOutput if options.emit == "pairs" else CountsOutput)(
-            options, self._collector, self.stores
-        )
+        self._only_counts = options.emit != "pairs" and residual is None
+        self._output: Output = _OUTPUTS[options.emit](options, self._collector, self.stores)
         self.batcher = Batcher(options)
         self._prepared: Prepared | None = None
         self._late: list[tuple[str, np.ndarray, pa.RecordBatch]] = []
@@ -71,7 +76,8 @@ class StreamJoin:
         opener = backend_opener(options, self.condition.key_bits)
         self.backend_name = opener.name
         self.manager = JoinManager(
-            self.condition, options.parsed_window, opener, options.workers, options.subwindow
+            self.condition, options.parsed_window, opener, options.workers, options.subwindow,
+            measures,
         )
         self._pipeline: Pipeline[Prepared, pa.RecordBatch] = Pipeline(self._process)
 

@@ -5,8 +5,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from host.aggregates import Measure, Part
 from host.backend import Probes
 from host.errors import BackendUnavailable, WindowFull
+from host.totals import Totals
 from hw.opencl.aggregation import AggregationEngine
 from hw.opencl.collection import CollectionEngine, Matches, Order
 from hw.opencl.devices import DeviceError, choose
@@ -141,6 +143,22 @@ class OpenCLBackend:
             return self._aggregation.aggregate(windows, _batch(probes), name, values, extremes)
         except DeviceError as error:
             raise BackendUnavailable(str(error)) from error
+
+    def aggregate(
+        self,
+        stored: Side,
+        subwindows: Sequence[int],
+        probes: Probes,
+        measure: Measure,
+        values: Sequence[np.ndarray],
+    ) -> np.ndarray:
+        extremes = measure.part in (Part.LEAST, Part.LARGEST)
+        found = self.aggregates(stored, subwindows, probes, measure.name, values, extremes)
+        totals = Totals(len(probes), (measure,))
+        chosen = found[measure.part.value if extremes else "sum"]
+        matched = found["count"] > 0
+        totals.add_pairs(measure, np.flatnonzero(matched), chosen[matched])
+        return totals.of(measure)
 
     def expire(self, side: Side, subwindow: int) -> None:
         self._windows[side].pop(subwindow).free()

@@ -18,7 +18,7 @@ __all__ = ["join_keywords", "open_sources", "run"]
 
 _KEYWORDS = (
     "on", "window", "time", "lateness", "arrival", "backend", "device", "index", "batch",
-    "linger", "workers", "order", "emit", "select", "late", "subwindow",
+    "linger", "workers", "order", "emit", "select", "late", "subwindow", "aggregates",
 )
 
 

@@ -127,10 +127,12 @@ class AggregationEngine:
     ) -> None:
         floating = kind == "<f8"
         column = subwindow.columns.get(name)
-        if column is None or column.room < subwindow.room or (extremes and not column.extremes):
+        # Rids also count tuples that can match nothing and are not stored.
+        room = max(1, subwindow.room, len(values))
+        if column is None or column.room < room or (extremes and not column.extremes):
             if column is not None:
                 column.free()
-            column = _Column(self._pool, max(1, subwindow.room), floating, extremes)
+            column = _Column(self._pool, max(room, 2 * len(values)), floating, extremes)
             subwindow.columns[name] = column
         version = (subwindow.main_version, subwindow.version)
         if column.version == version:
@@ -139,7 +141,7 @@ class AggregationEngine:
         # The main array's part is still right where only the tier has changed.
         first = subwindow.main_count if column.version[0] == version[0] else 0
         column.version = version
-        self._upload(column, values, count, kind)
+        self._upload(column, values, kind)
         if first == 0:
             self._pool.fill(column.special, np.zeros(1, np.uint32))
         self._launch(
@@ -159,10 +161,10 @@ class AggregationEngine:
             below = -(-below // FAN)
         self._pool.queue.finish()
 
-    def _upload(self, column: _Column, values: np.ndarray, count: int, kind: str) -> None:
-        fresh = np.ascontiguousarray(values[column.uploaded : count], kind)
+    def _upload(self, column: _Column, values: np.ndarray, kind: str) -> None:
+        fresh = np.ascontiguousarray(values[column.uploaded :], kind)
         self._pool.fill(column.by_rid + column.uploaded * 8, fresh)
-        column.uploaded = count
+        column.uploaded = len(values)
 
     def _launch(self, kernel: Any, *arguments: int) -> None:
         import pyopencl as cl

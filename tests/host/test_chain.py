@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from host.chain import Chain, subwindow_rows
+from host.chain import TIME, Chain, subwindow_rows
 from hw.spec.tuples import Side
 from hw.spec.windows import NOTHING_YET, NoWindow, RowWindow, TimeWindow
 
@@ -14,8 +14,8 @@ def add(chain, times_or_rows):
         if chain.needs_new():
             chain.create()
         timed = isinstance(chain.window, TimeWindow)
-        times = np.array([place]) if timed else None
-        chain.newest.extend(1, np.array([place]), times)
+        carried = {TIME: np.array([place])} if timed else {}
+        chain.newest.extend(1, np.array([place]), carried)
         chain.total += 1
 
 
@@ -74,7 +74,7 @@ def test_times_are_kept_by_row():
 
 def test_rows_that_cannot_match_take_places_but_no_part_in_the_span():
     chain = Chain(Side.LEFT, RowWindow(3, 3), workers=1, rows=4)
-    chain.create().extend(4, np.array([2]), None)
+    chain.create().extend(4, np.array([2]), {})
     chain.total += 4
     subwindow = chain.newest
     assert (subwindow.rows, subwindow.stored, subwindow.room) == (4, 1, 0)
@@ -83,7 +83,7 @@ def test_rows_that_cannot_match_take_places_but_no_part_in_the_span():
 
 def test_a_subwindow_of_unknown_times_goes_once_it_is_full():
     chain = Chain(Side.LEFT, TimeWindow(0, 9), workers=1, rows=2)
-    chain.create().extend(2, np.empty(0, int), np.zeros(2, int))
+    chain.create().extend(2, np.empty(0, int), {TIME: np.zeros(2, int)})
     chain.total += 2
     assert chain.take_expired(NOTHING_YET) == []
     add(chain, [5])
@@ -123,8 +123,8 @@ def test_a_time_window_begins_a_subwindow_when_the_newest_spans_enough():
     chain = Chain(Side.LEFT, TimeWindow(-500, 500), workers=1)
     chain.create()
     few, many = np.arange(0, 1_000), np.arange(1 << 13)
-    chain.newest.extend(len(few), few, few)
+    chain.newest.extend(len(few), few, {TIME: few})
     # Few rows stay together, however long they took.
     assert not chain.needs_new()
-    chain.newest.extend(len(many), many % 200, many % 200)
+    chain.newest.extend(len(many), many % 200, {TIME: many % 200})
     assert chain.needs_new()
