@@ -122,7 +122,7 @@ def _draw_bounds(panel: Axes, result: dict[str, Any]) -> None:
         text = f"{one['ratio']:.3g} (asked {'≤' if at_most else '≥'} {bound:g})"
         bars.append((name, better, _OURS if one["holds"] else _BAD, text))
     _bars(panel, bars, room=8)
-    panel.axvline(1, color=_LIMIT, linestyle="--")
+    panel.axvline(1, color=_LIMIT, linestyle="--", zorder=1)
     panel.set_xlabel("times better than asked (log)")
     panel.set_title("Each figure against its bound (dashed)")
 
@@ -183,7 +183,7 @@ def _bars(panel: Axes, bars: Sequence[tuple[str, float, str, str]], room: float 
 
 
 def _limit(panel: Axes, speed: float) -> None:
-    panel.axvline(speed, color=_LIMIT, linestyle="--")
+    panel.axvline(speed, color=_LIMIT, linestyle="--", zorder=1)
     panel.annotate(f"memory limit {_count(speed)}", (speed, 1), (4, -2), color=_LIMIT, size=8.5,
                    xycoords=("data", "axes fraction"), textcoords="offset points", va="top")
     lowest, highest = panel.get_xlim()

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def render(folder: Path) -> str:
             "name": one["suite"],
             "about": SUITES[one["suite"]].about if one["suite"] in SUITES else "",
             "machine": one["machine"],
-            "rows": list(rows(one["result"])),
+            "groups": _grouped(one["result"]),
             "quick": one["result"].get("quick", False),
             "picture": _picture(folder / f"{one['suite']}.svg"),
             "json": json.dumps(one["result"], indent=2),
@@ -118,6 +119,10 @@ def render(folder: Path) -> str:
     ]
     page = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return page.from_string(_PAGE).render(suites=suites) + "\n"
+
+
+def _grouped(result: dict[str, Any]) -> list[tuple[str, list[Row]]]:
+    return [(name, list(group)) for name, group in groupby(rows(result), lambda row: row.group)]
 
 
 def _picture(path: Path) -> Markup:
@@ -161,7 +166,7 @@ and expires. The peers do the join only.</p>
 <table>
 <tr><th>Suite</th><th>What it is about</th><th class="number">Figures that hold</th></tr>
 {% for suite in suites %}
-{% set bounded = suite.rows | rejectattr("holds", "none") | list %}
+{% set bounded = suite.groups | map("last") | sum(start=[]) | rejectattr("holds", "none") | list %}
 <tr><td><a href="#{{ suite.name }}">{{ suite.name }}</a></td><td>{{ suite.about }}</td>
 <td class="number">
 {% if bounded %}{{ bounded | selectattr("holds") | list | length }} of {{ bounded | length }}
@@ -172,7 +177,7 @@ and expires. The peers do the join only.</p>
 {% for suite in suites %}
 <section id="{{ suite.name }}">
 <h2>{{ suite.name }}</h2>
-<p>{{ suite.about | capitalize }}.</p>
+<p>{{ suite.about[:1] | upper }}{{ suite.about[1:] }}.</p>
 {% if suite.quick %}
 <p class="quick">Run with quick sizes: this shows that the suite works, and no figure.</p>
 {% endif %}
@@ -182,9 +187,9 @@ and expires. The peers do the join only.</p>
 <div class="wide"><table>
 <tr><th></th><th class="number">Watersmeet</th><th class="number">beside it</th>
 <th class="number">ratio</th><th class="number">asked</th><th></th><th></th></tr>
-{% for group in suite.rows | groupby("group", default="") %}
-<tr><th colspan="7">{{ group.grouper }}</th></tr>
-{% for row in group.list %}
+{% for group, figures in suite.groups %}
+<tr><th colspan="7">{{ group }}</th></tr>
+{% for row in figures %}
 <tr><td>{{ row.name }}</td><td class="number">{{ row.ours }}</td>
 <td class="number">{{ row.theirs }}</td><td class="number">{{ row.ratio }}</td>
 <td class="number">{{ row.asked }}</td>
