@@ -190,13 +190,15 @@ INLINE void walk(const slab_t *slabs, __global const column_t *column, uint star
     }
 }
 
-INLINE void take_run(const slab_t *slabs, __global const column_t *column, uint start, uint stop,
-                     __global aggregate_t *result)
+// Probes ahead whose prefix sums are on their way: about as many lines as a core waits for.
+#define AHEAD 12u
+
+INLINE void take_run(const slab_t *slabs, __global const column_t *column, bool by_sums,
+                     uint start, uint stop, __global aggregate_t *result)
 {
     if (start >= stop)
         return;
     summary_t all = {0, LARGEST, SMALLEST};
-    bool by_sums = *UINTS(column->special) == 0;
     if (column->extremes || !by_sums)
         walk(slabs, column, start, stop, &all);
     if (by_sums)
@@ -226,17 +228,24 @@ __kernel void aggregate(POOL, ulong records_place, ulong arrays_place, ulong col
     }
     for (uint s = 0; s < subwindows; s++) {
         __global const record_t *rows = records + (ulong)s * probes * runs;
+        __global const column_t *column = columns + s;
+        __global const sum_t *sums = SUMS(column->sums);
+        bool by_sums = *UINTS(column->special) == 0;
         for (i = first; i < last; i++) {
+            uint ahead = least(i + AHEAD, last - 1) * runs;
+            PREFETCH(sums + rows[ahead].start);
+            PREFETCH(sums + (rows[ahead].end & ~NOT));
             for (uint run = 0; run < runs; run++) {
                 record_t record = rows[i * runs + run];
                 uint end = record.end & ~NOT;
                 if (!negated) {
-                    take_run(slabs, columns + s, record.start, end, results + i);
+                    take_run(slabs, column, by_sums, record.start, end, results + i);
                     continue;
                 }
                 __global const array_t *array = arrays + 2 * s + run % tiers;
-                take_run(slabs, columns + s, array->base, record.start, results + i);
-                take_run(slabs, columns + s, end, array->base + array->count, results + i);
+                take_run(slabs, column, by_sums, array->base, record.start, results + i);
+                uint stop = array->base + array->count;
+                take_run(slabs, column, by_sums, end, stop, results + i);
             }
         }
     }

@@ -235,6 +235,12 @@ INLINE uint line_bound_below(__global const key_t *keys, uint line, uint stop, k
 // Rebounding search downwards: entries of index[least..most) that are not above x.
 INLINE uint rebound_down(__global const key_t *index, uint least, uint most, key_t x)
 {
+    for (uint line = 0; line < 4 && most >= least + FAN; line++) {
+        uint found = line_bound(index + most - FAN, x, true);
+        if (found > 0)
+            return most - FAN + found;
+        most -= FAN;
+    }
     uint step = 1;
     while (most >= least + step && index[most - step] > x) {
         most -= step;

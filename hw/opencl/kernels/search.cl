@@ -4,23 +4,27 @@
 // Ensures:  a bound of x is the number of keys before it: below x, or not above x if `above`.
 
 #define BLOCK 32u
-// Most entries, on average, from one probe of a batch to the next at the level where it starts.
-#define NEIGHBOURS 8u
+// Most entries, on average, that a block spans at the level where it starts: one line, mostly.
+#define SPANNED 10u
 
 INLINE bool is_before(key_t key, key_t x, bool above)
 {
     return above ? key <= x : key < x;
 }
 
-// Number of the FAN keys from `line` on that are before the bound.
-INLINE uint line_bound(__global const key_t *line, key_t x, bool above)
+// Number of FAN keys that are before the bound.
+INLINE uint bound_in(key16_t keys, key_t x, bool above)
 {
-    key16_t keys = LOAD16(key, line);
     key16_t hits = above ? keys <= (key16_t)(x) : keys < (key16_t)(x);
     key8_t by_8 = hits.lo + hits.hi;
     key4_t by_4 = by_8.lo + by_8.hi;
     key2_t by_2 = by_4.lo + by_4.hi;
     return (uint)-(by_2.x + by_2.y);
+}
+
+INLINE uint line_bound(__global const key_t *line, key_t x, bool above)
+{
+    return bound_in(LOAD16(key, line), x, above);
 }
 
 INLINE uint bound(__global const key_t *keys, uint count, key_t x, bool above)
@@ -73,14 +77,14 @@ typedef struct {
     uint lo, hi;        // entries of the level that are before the last probe's bounds
 } cursors_t;
 
-// The level of the index at which a batch starts its searches: neighbours in the batch are then
-// a few entries apart. A dense batch starts at the finest level, one that is sparse against the
-// array near the top of the sampled tree.
+// The level of the index at which a batch starts its searches: a block then spans a few entries.
+// A dense batch starts at the finest level, one that is sparse against the array near the top of
+// the sampled tree.
 INLINE uint starting_level(__global const array_t *array, uint probes)
 {
     ulong entries = (ulong)array->count / FAN;
     uint level = 0;
-    while (entries / NEIGHBOURS > probes && level + 1 < array->depth) {
+    while (entries * BLOCK > (ulong)probes * SPANNED && level + 1 < array->depth) {
         entries /= FAN;
         level++;
     }
@@ -94,6 +98,35 @@ INLINE uint entries_of(uint count, uint level)
     return (uint)(((ulong)count + (1ul << shift) - 1) >> shift);
 }
 
+INLINE bool ascends(const key_t *x, uint n)
+{
+    bool falls = false;
+    for (uint j = 1; j < n; j++)
+        falls |= x[j] < x[j - 1];
+    return !falls;
+}
+
+// Lines below the entries of n bounds. Where the block spans one line of the level, all bounds
+// are counted in it, none waiting for another; elsewhere each starts from the one before.
+INLINE void find_lines(__global const key_t *level, uint entries, const key_t *x, uint n,
+                       bool above, uint *cursor, uint *lines)
+{
+    uint first = rebound(level, entries, *cursor, x[0], above);
+    uint last = rebound(level, entries, first, x[n - 1], above);
+    if (ascends(x, n) && last - first <= FAN) {
+        key16_t keys = LOAD16(key, level + first);
+        for (uint j = 0; j < n; j++)
+            lines[j] = line_below(least(entries, first + bound_in(keys, x[j], above)));
+    } else {
+        last = first;
+        for (uint j = 0; j < n; j++) {
+            last = rebound(level, entries, last, x[j], above);
+            lines[j] = line_below(last);
+        }
+    }
+    *cursor = last;
+}
+
 // Runs of n <= BLOCK intervals in one array. A rebounding search finds their entries at `level`;
 // from there all go down together, line by line, each line under way before it is needed.
 INLINE void find_runs(const slab_t *slabs, __global const array_t *array, uint level,
@@ -103,15 +136,8 @@ INLINE void find_runs(const slab_t *slabs, __global const array_t *array, uint l
     __global const key_t *keys = KEYS(array->keys), *index = KEYS(array->index);
     __global const key_t *here = index + array->level[level];
     uint count = array->count, entries = entries_of(count, level);
-    uint lo_cursor = cursors->lo, hi_cursor = cursors->hi;
-    for (uint j = 0; j < n; j++) {      // two chains that do not wait for each other
-        lo_cursor = rebound(here, entries, lo_cursor, lo[j], false);
-        hi_cursor = rebound(here, entries, hi_cursor, hi[j], true);
-        start[j] = line_below(lo_cursor);
-        stop[j] = line_below(hi_cursor);
-    }
-    cursors->lo = lo_cursor;
-    cursors->hi = hi_cursor;
+    find_lines(here, entries, lo, n, false, &cursors->lo, start);
+    find_lines(here, entries, hi, n, true, &cursors->hi, stop);
     while (level-- > 0) {
         here = index + array->level[level];
         entries = entries_of(count, level);
