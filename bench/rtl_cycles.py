@@ -7,8 +7,6 @@ import argparse
 import json
 import re
 
-from amaranth.utils import exact_log2
-
 from hw.rtl.insertion_engine import InsertionEngine
 from hw.rtl.layouts import tuple_layout
 from hw.rtl.merger import Merger
@@ -55,8 +53,8 @@ def insertion(design, lanes, memory):
     options, words_a_cycle = MEMORIES[memory]
     settings = {"params": sizes, "stored": STORED, "memory": options}
     params = JoinParams(**sizes)
-    main_bits = exact_log2(2 * params.subwindow // lanes)
-    batch_bits = exact_log2(params.insert_buffer // lanes)
+    main_bits = (2 * params.subwindow // lanes - 1).bit_length()
+    batch_bits = (params.insert_buffer // lanes - 1).bit_length()
     figures = _figures(
         simulate(
             InsertionEngine(params, main_bits, batch_bits, design), "sim.insertion_cycles_tb",

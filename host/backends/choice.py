@@ -14,8 +14,6 @@ __all__ = ["BackendOpener", "backend_opener"]
 def _open_numpy(params: JoinParams, device: str | None) -> Backend:
     from host.backends.numpy_backend import NumpyBackend
 
-    if device is not None:
-        raise BackendUnavailable(f"backend numpy has no devices: leave out {device!r}")
     return NumpyBackend(params)
 
 
@@ -28,8 +26,6 @@ def _open_opencl(params: JoinParams, device: str | None) -> Backend:
 def _open_rtl(params: JoinParams, device: str | None) -> Backend:
     from host.backends.rtl_backend import RtlBackend
 
-    if device is not None:
-        raise BackendUnavailable(f"backend rtl has no devices: leave out {device!r}")
     return RtlBackend(params)
 
 
@@ -39,6 +35,7 @@ _OPENERS: dict[str, Callable[[JoinParams, str | None], Backend]] = {
     "opencl": _open_opencl,
     "rtl": _open_rtl,
 }
+_WITH_DEVICES = ("opencl",)
 #: What `auto` stands for: OpenCL, which runs on any processor.
 _DEFAULT = "opencl"
 
@@ -62,4 +59,6 @@ def backend_opener(options: JoinOptions, key_bits: int) -> BackendOpener:
         raise BackendUnavailable(
             f"backend {name!r} is not in this version: use {', '.join(_OPENERS)}"
         )
+    if options.device is not None and name not in _WITH_DEVICES:
+        raise BackendUnavailable(f"backend {name} has no devices: leave out {options.device!r}")
     return BackendOpener(name, JoinParams(key_bits=key_bits), options.device)
