@@ -134,6 +134,21 @@ def test_explicit_intervals_of_any_kind(backend):
     assert (records["start"] <= records["end"]).all()
 
 
+def test_explicit_intervals_need_not_ascend(backend):
+    # Many in one partition, whose keys the prober has passed when a smaller bound comes.
+    bits = backend.params.key_bits
+    fill(backend, Side.LEFT, {0: [range(2_000)]})
+    wanted = np.empty((150, 1), interval_dtype(bits))
+    wanted["lo"][:, 0] = np.arange(150, 0, -1)
+    wanted["hi"] = wanted["lo"] + 1
+    keys = np.arange(150, dtype=key_dtype(bits))
+    records = backend.probe(Side.LEFT, [0], Probes(Side.RIGHT, keys, wanted=wanted))[0]
+    rids = backend.rids(Side.LEFT, 0)
+    for (lo, hi), found in zip(wanted[:, 0].tolist(), records, strict=True):
+        matched = [int(rid) for start, end in runs_of(found) for rid in rids[start:end]]
+        assert sorted(matched) == [lo, hi]
+
+
 def test_more_intervals_than_the_engine_has_bands(backend):
     bits = backend.params.key_bits
     fill(backend, Side.LEFT, {0: [range(40)]})
