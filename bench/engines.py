@@ -222,24 +222,35 @@ def _open_paper_engine() -> OpenCLBackend:
     return OpenCLBackend(_PAPER_PARAMS, mode="paper")
 
 
-def _feed(rows: int, batch: int, matches: float = 1) -> Feed:
-    return Feed(BandWorkload(rows, matches), batch, backend="opencl", emit="counts")
+def _feed(rows: int, batch: int, matches: float = 1, emit: str = "counts", **more: Any) -> Feed:
+    return Feed(BandWorkload(rows, matches), batch, backend="opencl", emit=emit, **more)
+
+
+#: What is asked about the matches of each tuple -> options of the join.
+_ASKED: dict[str, dict[str, Any]] = {
+    "count": {"emit": "counts"},
+    "sum": {"emit": "aggregate", "aggregates": {"of_l": "sum(l.id)", "of_r": "sum(r.id)"}},
+}
 
 
 def _matches(sizes: Sizes, progress: Progress) -> list[dict[str, Any]]:
-    """Counts should cost the same however many match."""
+    """Counts and sums should cost the same however many match."""
     figures = []
     for rows in sizes.matches_rows:
-        progress(f"{sizes.many_matches:,} matches a tuple beside one at {rows:,} rows a side")
-        many, one = _feed(rows, sizes.batch, sizes.many_matches), _feed(rows, sizes.batch)
-        seconds, one_seconds = best_in_turn(many.round, one.round, rounds=sizes.window_rounds)
-        many.close()
-        one.close()
-        figures.append(figure(
-            f"count at {rows:,} rows a side", one_seconds / seconds, at_least=0.75,
-            rows=rows, batch=sizes.batch, matches=many.found / many.tuples,
-            tuples_per_s=many.tuples / seconds, one_match_tuples_per_s=one.tuples / one_seconds,
-        ))
+        for name, options in _ASKED.items():
+            progress(f"{name} at {rows:,} rows a side, {sizes.many_matches:,} matches beside one")
+            many, one = (
+                _feed(rows, sizes.batch, matches, **options) for matches in (sizes.many_matches, 1)
+            )
+            seconds, one_seconds = best_in_turn(many.round, one.round, rounds=sizes.window_rounds)
+            many.close()
+            one.close()
+            figures.append(figure(
+                f"{name} at {rows:,} rows a side", one_seconds / seconds, at_least=0.75,
+                rows=rows, batch=sizes.batch, matches=many.found / many.tuples,
+                tuples_per_s=many.tuples / seconds,
+                one_match_tuples_per_s=one.tuples / one_seconds,
+            ))
     return figures
 
 
