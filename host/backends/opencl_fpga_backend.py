@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from host.backend import Probes
+from host.backend import PlainBackend, Probes
 from host.errors import BackendUnavailable, WindowFull
 from host.records import sizes
 from hw.opencl.devices import DeviceError
@@ -19,7 +19,7 @@ __all__ = ["FpgaFormBackend"]
 _PASSING = 0xFFFF_FFFE
 
 
-class FpgaFormBackend:
+class FpgaFormBackend(PlainBackend):
     """Subwindows in the memory of a device with channels; `device` as hw.opencl.devices names it.
 
     Where params.cores is more than one, each subwindow is dealt over the cores tuple by tuple. Its
