@@ -1,7 +1,7 @@
 """The join core: insertion engine and probing engine over one memory, behind commands."""
 
 from amaranth.hdl import *
-from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.rtl.boundary_generator import register_layout
@@ -67,15 +67,9 @@ class Statistics(data.Struct):
 
 def core_address_bits(params: JoinParams, slots):
     """Address bits of a core's memory: each slot's main array and one spare."""
+    if slots < 1 or (slots + 1) & slots:
+        raise ValueError(f"slots must be one less than a power of two, not {slots}")
     return (main_words(params) * (slots + 1) - 1).bit_length()
-
-
-class Refusal(enum.Enum, shape=2):
-    """What becomes of the payload of a refused command."""
-
-    NONE = 0
-    TUPLES = 1
-    PROBES = 2
 
 
 class JoinCore(wiring.Component):
@@ -103,8 +97,6 @@ class JoinCore(wiring.Component):
     def __init__(self, params: JoinParams, *, slots=3, design="wide",
                  partitioner=PipelinedPartitioner):
         check_geometry(params)
-        if slots < 1 or (slots + 1) & slots:
-            raise ValueError(f"slots must be one less than a power of two, not {slots}")
         self.params = params
         self.slots = slots
         self.address_bits = bits = core_address_bits(params, slots)
@@ -132,131 +124,136 @@ class JoinCore(wiring.Component):
             m.submodules[name] = getattr(self, name)
         command = Signal(self.commands.payload.shape())
         table = _SlotTable(m, self.params, self.slots)
-        self._connect_memory(m)
-        self._connect_probing(m, command, table)
-
-        status = Signal(len(Status))
         refused = Signal()
-        refusal = Signal(Refusal)
         turn = Signal(range(self.slots + 1))
-        fill_address = Signal(self.batch.address_bits)
-        probing = Signal()
+        self._connect_memory(m)
+        self._connect_insertion(m, command, table)
+        self._connect_probing(m, command, table)
+        with m.FSM() as fsm:
+            self._find(m, command, table, refused, turn)
+            self._obey(m, command, table, refused)
+            self._insert(m, command, table)
+            answered = self.records.valid & self.records.ready & self.records.payload.end
+            with m.State("PROBE"), m.If(answered):
+                m.next = "SURVEY"
+            self._refuse(m)
+            self._reply(m, command, table, refused, turn)
+        self._gate_probes(m, fsm.ongoing("PROBE"))
+        self._count(m, ~fsm.ongoing("TAKE"))
+        return m
+
+    def _find(self, m, command, table, refused, turn):
+        """Take a command and look for its subwindow, one slot a cycle."""
+        with m.State("TAKE"):
+            m.d.comb += self.commands.ready.eq(1)
+            m.d.sync += command.eq(self.commands.payload)
+            m.d.sync += refused.eq(0)
+            m.d.sync += turn.eq(0)
+            table.forget()
+            with m.If(self.commands.valid):
+                m.next = "FIND"
+        with m.State("FIND"):
+            table.look(turn, command)
+            m.d.sync += turn.eq(turn + 1)
+            with m.If(turn == self.slots - 1):
+                m.d.sync += turn.eq(0)
+                m.next = "OBEY"
+
+    def _obey(self, m, command, table, refused):
+        """Do what takes no time; begin what does."""
         fits = Signal()
         m.d.comb += fits.eq(
             (command.count <= table.capacity - table.rows)
             & (command.count <= self.params.insert_buffer)
         )
-        merge = self.insertion.commands.payload
-        m.d.comb += merge.source.eq(table.address)
-        m.d.comb += merge.target.eq(table.spare_address)
-        m.d.comb += merge.stored.eq(table.rows)
-        m.d.comb += merge.inserted.eq(command.count)
-        m.d.comb += self.batch.write.writes.payload.address.eq(fill_address)
-        m.d.comb += self.batch.write.writes.payload.word.eq(self.tuples.payload.data)
+        with m.State("OBEY"):
+            m.d.sync += refused.eq(~table.found)
+            m.next = "SURVEY"
+            with m.Switch(command.opcode):
+                with m.Case(Opcode.CREATE):
+                    good = ~table.found & table.free & (command.count <= self.params.subwindow)
+                    m.d.sync += refused.eq(~good)
+                    with m.If(good):
+                        table.create(command)
+                with m.Case(Opcode.INSERT):
+                    m.d.sync += refused.eq(~(table.found & fits))
+                    m.next = "DROP TUPLES"
+                    with m.If(table.found & fits):
+                        m.next = "FILL"
+                with m.Case(Opcode.PROBE):
+                    m.next = "DROP PROBES"
+                    with m.If(table.found):
+                        m.next = "PROBE"
+                with m.Case(Opcode.EXPIRE), m.If(table.found):
+                    table.expire()
+                with m.Default():
+                    m.d.sync += refused.eq(1)
+
+    def _insert(self, m, command, table):
+        """Fill the batch memory, let the insertion engine merge, and swap with the spare."""
+        address = Signal(self.batch.address_bits)
+        writes = self.batch.write.writes
+        m.d.comb += writes.payload.address.eq(address)
+        m.d.comb += writes.payload.word.eq(self.tuples.payload.data)
+        with m.State("FILL"):
+            m.d.comb += self.tuples.ready.eq(1)
+            m.d.comb += writes.valid.eq(self.tuples.valid & ~self.tuples.payload.end)
+            with m.If(self.tuples.valid):
+                m.d.sync += address.eq(address + 1)
+                with m.If(self.tuples.payload.end):
+                    m.d.sync += address.eq(0)
+                    m.next = "MERGE"
+        with m.State("MERGE"):
+            with m.If(command.count == 0):
+                m.next = "SURVEY"
+            with m.Else():
+                m.d.comb += self.insertion.commands.valid.eq(1)
+                with m.If(self.insertion.commands.ready):
+                    m.next = "WAIT"
+        with m.State("WAIT"):
+            m.d.comb += self.insertion.done.ready.eq(1)
+            with m.If(self.insertion.done.valid):
+                table.inserted(self.insertion.done.payload)
+                m.next = "SURVEY"
+
+    def _refuse(self, m):
+        """Drop the payload of a refused command; a probe is answered by an empty frame."""
+        with m.State("DROP TUPLES"):
+            m.d.comb += self.tuples.ready.eq(1)
+            with m.If(self.tuples.valid & self.tuples.payload.end):
+                m.next = "SURVEY"
+        with m.State("DROP PROBES"):
+            m.d.comb += self.probes.ready.eq(1)
+            with m.If(self.probes.valid & self.probes.payload.end):
+                m.next = "NO RECORDS"
+        with m.State("NO RECORDS"):
+            m.d.comb += self.records.valid.eq(1)
+            m.d.comb += self.records.payload.end.eq(1)
+            with m.If(self.records.ready):
+                m.next = "SURVEY"
+
+    def _reply(self, m, command, table, refused, turn):
+        """Survey the slots of the command's stream for the status bits, then reply."""
+        status = Signal(len(Status))
         reply = self.replies.payload
         for name in ("opcode", "side", "subwindow"):
             m.d.comb += reply[name].eq(command[name])
         m.d.comb += reply.status.eq(status)
         m.d.comb += reply.rows.eq(Mux(table.found & ~refused, table.rows, 0))
-
-        with m.FSM() as fsm:
-            with m.State("TAKE"):
-                m.d.comb += self.commands.ready.eq(1)
-                m.d.sync += command.eq(self.commands.payload)
-                m.d.sync += refused.eq(0)
-                m.d.sync += turn.eq(0)
-                table.forget()
-                with m.If(self.commands.valid):
-                    m.next = "FIND"
-            with m.State("FIND"):
-                table.look(turn, command)
-                m.d.sync += turn.eq(turn + 1)
-                with m.If(turn == self.slots - 1):
-                    m.next = "OBEY"
-            with m.State("OBEY"):
-                m.d.sync += turn.eq(0)
-                m.d.sync += fill_address.eq(0)
-                m.d.sync += refused.eq(~table.found)
-                m.d.sync += refusal.eq(Refusal.NONE)
-                m.next = "SURVEY"
-                with m.Switch(command.opcode):
-                    with m.Case(Opcode.CREATE):
-                        good = ~table.found & table.free & (command.count <= self.params.subwindow)
-                        m.d.sync += refused.eq(~good)
-                        with m.If(good):
-                            table.create(command)
-                    with m.Case(Opcode.INSERT):
-                        m.d.sync += refusal.eq(Refusal.TUPLES)
-                        m.next = "REFUSE"
-                        with m.If(table.found & fits):
-                            m.next = "FILL"
-                        with m.Else():
-                            m.d.sync += refused.eq(1)
-                    with m.Case(Opcode.PROBE):
-                        m.d.sync += refusal.eq(Refusal.PROBES)
-                        m.next = "REFUSE"
-                        with m.If(table.found):
-                            m.next = "PROBE"
-                    with m.Case(Opcode.EXPIRE), m.If(table.found):
-                        table.expire()
-                    with m.Default():
-                        m.d.sync += refused.eq(1)
-            with m.State("FILL"):
-                m.d.comb += self.tuples.ready.eq(1)
-                m.d.comb += self.batch.write.writes.valid.eq(
-                    self.tuples.valid & ~self.tuples.payload.end
-                )
-                with m.If(self.tuples.valid):
-                    m.d.sync += fill_address.eq(fill_address + 1)
-                    with m.If(self.tuples.payload.end):
-                        m.next = "MERGE"
-            with m.State("MERGE"):
-                with m.If(command.count == 0):
-                    m.next = "SURVEY"
-                with m.Else():
-                    m.d.comb += self.insertion.commands.valid.eq(1)
-                    with m.If(self.insertion.commands.ready):
-                        m.next = "WAIT"
-            with m.State("WAIT"):
-                m.d.comb += self.insertion.done.ready.eq(1)
-                with m.If(self.insertion.done.valid):
-                    table.inserted(self.insertion.done.payload)
-                    m.next = "SURVEY"
-            with m.State("PROBE"):
-                m.d.comb += probing.eq(1)
-                with m.If(self.records.valid & self.records.ready & self.records.payload.end):
-                    m.next = "SURVEY"
-            with m.State("REFUSE"):
-                with m.If(refusal == Refusal.TUPLES):
-                    m.d.comb += self.tuples.ready.eq(1)
-                    with m.If(self.tuples.valid & self.tuples.payload.end):
-                        m.next = "SURVEY"
-                with m.Else():
-                    m.d.comb += self.probes.ready.eq(1)
-                    with m.If(self.probes.valid & self.probes.payload.end):
-                        m.next = "NO RECORDS"
-            with m.State("NO RECORDS"):
-                m.d.comb += self.records.valid.eq(1)
-                m.d.comb += self.records.payload.end.eq(1)
-                with m.If(self.records.ready):
-                    m.next = "SURVEY"
-            with m.State("SURVEY"):
-                table.survey(turn, command.side)
-                m.d.sync += turn.eq(turn + 1)
-                with m.If(turn == self.slots - 1):
-                    m.next = "JUDGE"
-            with m.State("JUDGE"):
-                m.d.sync += status.eq(
-                    Cat(table.newest_full, ~table.any | table.oldest_empty, refused)
-                )
-                m.next = "REPLY"
-            with m.State("REPLY"):
-                m.d.comb += self.replies.valid.eq(1)
-                with m.If(self.replies.ready):
-                    m.next = "TAKE"
-        self._gate_probes(m, probing)
-        self._count(m, ~fsm.ongoing("TAKE"))
-        return m
+        with m.State("SURVEY"):
+            table.survey(turn, command.side)
+            m.d.sync += turn.eq(turn + 1)
+            with m.If(turn == self.slots - 1):
+                m.next = "JUDGE"
+        with m.State("JUDGE"):
+            m.d.sync += status.eq(
+                Cat(table.newest_full, ~table.any | table.oldest_empty, refused)
+            )
+            m.next = "REPLY"
+        with m.State("REPLY"):
+            m.d.comb += self.replies.valid.eq(1)
+            with m.If(self.replies.ready):
+                m.next = "TAKE"
 
     def _connect_memory(self, m):
         insertion, probing = self.insertion, self.probing
@@ -279,6 +276,13 @@ class JoinCore(wiring.Component):
         within = (index_entries(self.params) - 1).bit_length()
         m.d.comb += copy.payload.partition.eq(address[:within])
         m.d.comb += copy.payload.array.eq(address[within:])
+
+    def _connect_insertion(self, m, command, table):
+        merge = self.insertion.commands.payload
+        m.d.comb += merge.source.eq(table.address)
+        m.d.comb += merge.target.eq(table.spare_address)
+        m.d.comb += merge.stored.eq(table.rows)
+        m.d.comb += merge.inserted.eq(command.count)
 
     def _connect_probing(self, m, command, table):
         probing = self.probing

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hw.rtl.join_core import JoinCore
+from hw.rtl.join_core import core_address_bits
 from hw.spec import Band, JoinParams, Predicate, Side
 from hw.spec.commands import Opcode, Status
 from hw.spec.predicates import registers
@@ -168,5 +168,6 @@ def test_statistics_count_what_happened():
 
 
 def test_slots_and_one_spare_fill_the_address():
+    assert core_address_bits(PARAMS, 3) == 6
     with pytest.raises(ValueError, match=r"^slots must be one less than a power of two, not 4$"):
-        JoinCore(PARAMS, slots=4)
+        core_address_bits(PARAMS, 4)
