@@ -12,6 +12,7 @@ from host.totals import Totals
 from hw.opencl.aggregation import AggregationEngine
 from hw.opencl.collection import CollectionEngine, Matches, Order
 from hw.opencl.devices import DeviceError, choose
+from hw.opencl.distribution import DistributionEngine
 from hw.opencl.insertion import InsertionEngine, PaperInsertionEngine
 from hw.opencl.memory import Pool
 from hw.opencl.probing import Batch, ProbingEngine
@@ -58,6 +59,7 @@ class OpenCLBackend:
         insertion = InsertionEngine if mode == "tiered" else PaperInsertionEngine
         self._insertion = insertion(program, self._pool, self.params, **engine)
         self._probing = ProbingEngine(program, self._pool, self.params.key_bits)
+        self._distribution = DistributionEngine(program, self._pool, self.params.key_bits)
         self._collection = CollectionEngine(program, self._pool, self._probing)
         self._aggregation = AggregationEngine(program, self._pool, self._probing)
 
@@ -159,6 +161,10 @@ class OpenCLBackend:
         matched = found["count"] > 0
         totals.add_pairs(measure, np.flatnonzero(matched), chosen[matched])
         return totals.of(measure)
+
+    def distribute(self, tuples: np.ndarray, cores: int, turn: int = 0) -> list[np.ndarray]:
+        """A sorted batch dealt to cores in turn, by rid; each part is sorted too."""
+        return self._distribution.distribute(tuples, cores, turn)
 
     def expire(self, side: Side, subwindow: int) -> None:
         self._windows[side].pop(subwindow).free()

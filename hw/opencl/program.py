@@ -108,7 +108,9 @@ def engine_text(device: Device, key_bits: int) -> str:
         "array_t": ARRAY,
     }
     text = prelude(device, key_bits) + c_structs(device, structs, _context(device))
-    return text + read_kernels(("memory.cl", "search.cl", "probe.cl", "insert.cl", "collect.cl"))
+    return text + read_kernels((
+        "memory.cl", "search.cl", "probe.cl", "insert.cl", "distribute.cl", "collect.cl"
+    ))
 
 
 def aggregate_text(device: Device, floating: bool) -> str:

@@ -61,7 +61,7 @@ def pairs_of(engine, probes, *arguments):
     return found, lengths
 
 
-@pytest.mark.parametrize("chunk", [97, 1 << 20])
+@pytest.mark.parametrize("chunk", [977, 1 << 20])
 @pytest.mark.parametrize("name", PREDICATES)
 def test_pairs_without_order_go_subwindow_by_subwindow(engine, chain, name, chunk):
     probes = probes_of(engine, PREDICATES[name])
@@ -80,7 +80,7 @@ def test_pairs_in_order_follow_the_arrival_of_probes(engine, chain, name, order)
     wanted = sorted(
         wanted_pairs(chain, probes), key=lambda pair: (turn[pair[0]], pair[1], pair[2])
     )
-    for chunk in (50, 1 << 20):
+    for chunk in (500, 1 << 20):
         found, _ = pairs_of(engine, probes, chunk, order, arrival)
         if order == "outer":
             assert [pair[:2] for pair in found] == [pair[:2] for pair in wanted]

@@ -214,7 +214,18 @@ def test_the_mirror_is_read_only(engine, model):
 
 
 def test_expired_memory_is_used_again(engine, model):
-    for number in range(30):
-        fill(engine, model, number, 600_000, [np.arange(600_000)])
+    for number in range(12):
+        fill(engine, model, number, 900_000, [np.arange(900_000)])
         engine.expire(Side.LEFT, number)
     assert len(engine._pool.slabs) == 1
+
+
+@pytest.mark.parametrize("cores", [1, 2, 8, 5])
+def test_every_tuple_is_dealt_to_one_core_in_turn(engine, model, cores):
+    random = np.random.default_rng(12)
+    tuples = model(engine.params.key_bits).batch(random.integers(-50, 50, 1_000))
+    for turn in (0, 3):
+        parts = engine.distribute(tuples, cores, turn)
+        wanted = [tuples[(tuples["rid"] + turn) % cores == core] for core in range(cores)]
+        assert [part.tolist() for part in parts] == [part.tolist() for part in wanted]
+    assert [len(part) for part in engine.distribute(tuples[:0], cores)] == [0] * cores
