@@ -96,11 +96,14 @@ def windows():
     return workload, sides
 
 
-def _ends(workload, rows):
-    """A batch with keys at both ends of the type."""
-    batch = workload.batch(rows)
+def _edges(workload, rows, window):
+    """A batch with keys at both ends of the type, and at both ends of bands around the window's."""
+    batch, limits = workload.batch(rows), np.iinfo(np.int32)
     keys = batch.column("x").to_numpy().copy()
-    keys[:2], keys[2:4] = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+    keys[:2], keys[2:4] = limits.min, limits.max
+    for first, offset in ((4, workload.width), (54, -workload.width)):
+        moved = window[400:450].astype(np.int64) + offset
+        keys[first : first + 50] = np.clip(moved, limits.min, limits.max)
     return pa.record_batch([keys, batch.column("id")], schema=batch.schema)
 
 
@@ -114,7 +117,7 @@ def _expected(batch, window, width):
 @pytest.mark.parametrize("make", PEERS, ids=lambda make: make.__name__)
 def test_a_peer_finds_every_match(windows, make):
     workload, (left_window, right_window) = windows
-    left, right = _ends(workload, 203), _ends(workload, 190)
+    left, right = _edges(workload, 203, right_window), _edges(workload, 190, left_window)
     in_right = _expected(left, right_window, workload.width)
     in_left = _expected(right, left_window, workload.width)
     assert in_right > 400 and in_left > 400
