@@ -28,24 +28,38 @@ ROOT = HERE.parents[1]
 TIMEOUT_S = 300
 
 
-@pytest.mark.opencl
-@pytest.mark.slow
-def test_the_fpga_form_keeps_its_promises_on_the_emulator(tmp_path):
-    """In a process of its own: the emulator has to be announced before OpenCL first looks for
-    devices, and kernels that wait for each other for ever can only be ended with their process.
+def run_on_emulator(folder, *arguments):
+    """Run pytest in a process of its own: the emulator has to be announced before OpenCL first
+    looks for devices, and kernels that wait for each other for ever only end with their process.
     """
     assert emulator.library().exists(), f"{emulator.library()} is missing: run make setup"
-    names = ("insertion", "probing", "collecting", "pipes")
-    files = [HERE / "fpga" / f"{name}.py" for name in names]
     try:
         run = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
-            cwd=ROOT, env={**os.environ, **emulator.environment(tmp_path)}, timeout=TIMEOUT_S,
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
+            cwd=ROOT, env={**os.environ, **emulator.environment(folder)}, timeout=TIMEOUT_S,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
         )
     except subprocess.TimeoutExpired as stuck:
         pytest.fail(f"did not end in {TIMEOUT_S} s: {(stuck.stdout or b'').decode()}")
     assert run.returncode == 0, run.stdout
+
+
+@pytest.mark.opencl
+@pytest.mark.slow
+def test_the_fpga_form_keeps_its_promises_on_the_emulator(tmp_path):
+    names = ("insertion", "probing", "collecting", "pipes")
+    run_on_emulator(tmp_path, *(HERE / "fpga" / f"{name}.py" for name in names))
+
+
+@pytest.mark.opencl
+@pytest.mark.slow
+def test_the_fpga_form_passes_the_conformance_suite(tmp_path):
+    # The engine by itself, and joins on one type: every type is the same to an engine.
+    chosen = "opencl and (int32 or not test_a_join) and not test_counts_are"
+    run_on_emulator(
+        tmp_path, "-p", "tests.opencl.fpga.conformance", "-k", chosen,
+        ROOT / "tests" / "host" / "test_backends.py",
+    )
 
 
 def test_without_channels_there_is_a_sentence_with_the_cure(monkeypatch):
