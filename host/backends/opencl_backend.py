@@ -1,6 +1,7 @@
 """The engine on any OpenCL device: PoCL on the CPU out of the box, a GPU where there is one."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -46,10 +47,8 @@ class OpenCLBackend:
             raise ValueError(f"mode must be tiered or paper, not {mode}")
         self.params = params
         self._windows: tuple[dict[int, Subwindow], dict[int, Subwindow]] = ({}, {})
-        try:
+        with _host_errors():
             self._open(device, mode, engine)
-        except DeviceError as error:
-            raise BackendUnavailable(str(error)) from error
 
     def _open(self, device: str | None, mode: str, engine: dict[str, Any]) -> None:
         self.device = choose(device)
@@ -73,10 +72,12 @@ class OpenCLBackend:
                 f"{len(tuples)} tuples do not fit in a subwindow of {window.capacity} that "
                 f"holds {window.count}"
             )
-        self._insertion.insert(window, tuples)
+        with _host_errors():
+            self._insertion.insert(window, tuples)
 
     def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
-        return self._probing.probe(self._in_order(stored, subwindows), _batch(probes))
+        with _host_errors():
+            return self._probing.probe(self._in_order(stored, subwindows), _batch(probes))
 
     def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
         passing = Subwindow(self._pool, len(tuples))
@@ -105,7 +106,8 @@ class OpenCLBackend:
 
     def counts(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
         """Matches of each probe in all those subwindows together, int64; no record is made."""
-        return self._probing.count(self._listed(stored, subwindows), _batch(probes))
+        with _host_errors():
+            return self._probing.count(self._listed(stored, subwindows), _batch(probes))
 
     def pairs(
         self,
@@ -122,8 +124,9 @@ class OpenCLBackend:
         follow `arrival`, places in the batch in the order that is wanted. Nothing else may be
         asked of the engine before the last piece was taken, or the rest was given up.
         """
-        windows = self._in_order(stored, subwindows)
-        return self._collection.collect(windows, _batch(probes), chunk, order, arrival)
+        with _host_errors():
+            windows = self._in_order(stored, subwindows)
+            yield from self._collection.collect(windows, _batch(probes), chunk, order, arrival)
 
     def aggregates(
         self,
@@ -140,11 +143,9 @@ class OpenCLBackend:
         were passed before under this `name` are taken as known. Returns aggregate_dtype, see
         hw.opencl.aggregation. Without `extremes`, least and largest are left out.
         """
-        windows = self._in_order(stored, subwindows)
-        try:
+        with _host_errors():
+            windows = self._in_order(stored, subwindows)
             return self._aggregation.aggregate(windows, _batch(probes), name, values, extremes)
-        except DeviceError as error:
-            raise BackendUnavailable(str(error)) from error
 
     def aggregate(
         self,
@@ -164,7 +165,8 @@ class OpenCLBackend:
 
     def distribute(self, tuples: np.ndarray, cores: int, turn: int = 0) -> list[np.ndarray]:
         """A sorted batch dealt to cores in turn, by rid; each part is sorted too."""
-        return self._distribution.distribute(tuples, cores, turn)
+        with _host_errors():
+            return self._distribution.distribute(tuples, cores, turn)
 
     def expire(self, side: Side, subwindow: int) -> None:
         self._windows[side].pop(subwindow).free()
@@ -184,6 +186,15 @@ class OpenCLBackend:
 
     def _listed(self, side: Side, subwindows: Sequence[int]) -> list[Subwindow]:
         return [self._windows[side][number] for number in subwindows]
+
+
+@contextmanager
+def _host_errors() -> Iterator[None]:
+    """What fails on the device, as the error that a join ends with."""
+    try:
+        yield
+    except DeviceError as error:
+        raise BackendUnavailable(str(error)) from error
 
 
 def _batch(probes: Probes) -> Batch:

@@ -103,7 +103,7 @@ class AggregationEngine:
                 kernels["aggregate"], self._probing.records_place, self._probing.arrays_place,
                 words.place, *records.shape, tiers, int(batch.negated), results.place,
             )
-            self._pool.queue.finish()
+            self._pool.finish()
         return results.download(probes).copy()
 
     def _open(self, kind: str) -> dict[str, Any]:
@@ -159,7 +159,7 @@ class AggregationEngine:
                 column.levels[level],
             )
             below = -(-below // FAN)
-        self._pool.queue.finish()
+        self._pool.finish()
 
     def _upload(self, column: _Column, values: np.ndarray, kind: str) -> None:
         fresh = np.ascontiguousarray(values[column.uploaded :], kind)
@@ -167,7 +167,4 @@ class AggregationEngine:
         column.uploaded = len(values)
 
     def _launch(self, kernel: Any, *arguments: int) -> None:
-        import pyopencl as cl
-
-        kernel.set_args(*self._pool.arguments, *arguments)
-        cl.enqueue_nd_range_kernel(self._pool.queue, kernel, (self._pieces,), (1,))
+        self._pool.launch(kernel, (self._pieces,), *arguments)

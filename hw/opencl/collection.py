@@ -96,7 +96,7 @@ class CollectionEngine:
         offsets = self._offsets.reserve(sequence + 1)
         self._launch(self._sum, *runs, sums)
         self._launch(self._scan, *runs, sums, offsets.place)
-        self._pool.queue.finish()
+        self._pool.finish()
         return offsets.download(sequence + 1)
 
     def _cuts(
@@ -142,7 +142,7 @@ class CollectionEngine:
             self._launch(
                 self._order, runs[4], low, high, self._offsets.place, rids.place
             )
-        self._pool.queue.finish()
+        self._pool.finish()
         where: int | np.ndarray
         if names:
             where = subwindows.download(count)
@@ -152,7 +152,4 @@ class CollectionEngine:
         return Matches(probes.download(count), rids.download(count), where)
 
     def _launch(self, kernel: Any, *arguments: int) -> None:
-        import pyopencl as cl
-
-        kernel.set_args(*self._pool.arguments, *arguments)
-        cl.enqueue_nd_range_kernel(self._pool.queue, kernel, (self._pieces,), (1,))
+        self._pool.launch(kernel, (self._pieces,), *arguments)

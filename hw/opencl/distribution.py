@@ -26,8 +26,6 @@ class DistributionEngine:
 
     def distribute(self, tuples: np.ndarray, cores: int, turn: int = 0) -> list[np.ndarray]:
         """The sorted tuples that each core stores: those with (rid + turn) % cores its number."""
-        import pyopencl as cl
-
         count, room = len(tuples), len(tuples) + 1
         keys, rids = self._keys.reserve(room), self._rids.reserve(room)
         keys.host[:count], rids.host[:count] = tuples["key"], tuples["rid"]
@@ -35,12 +33,11 @@ class DistributionEngine:
         rids.upload(count)
         out, out_rids = self._out.reserve(cores * room), self._out_rids.reserve(cores * room)
         kept = self._kept.reserve(cores)
-        self._kernel.set_args(
-            *self._pool.arguments, keys.place, rids.place, count, turn % cores, out.place,
+        self._pool.launch(
+            self._kernel, (cores,), keys.place, rids.place, count, turn % cores, out.place,
             out_rids.place, kept.place,
         )
-        cl.enqueue_nd_range_kernel(self._pool.queue, self._kernel, (cores,), (1,))
-        self._pool.queue.finish()
+        self._pool.finish()
         all_keys = out.download(cores * room).reshape(cores, room)
         all_rids = out_rids.download(cores * room).reshape(cores, room)
         parts = []

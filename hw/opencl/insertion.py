@@ -70,7 +70,7 @@ class InsertionEngine:
             self._flush(subwindow)
             subwindow.free_tier()
         subwindow.version += 1
-        self._pool.queue.finish()
+        self._pool.finish()
 
     def _begin(self) -> None:
         self._used = 0
@@ -186,10 +186,7 @@ class InsertionEngine:
         return self._entries.place + (self._used - 1) * ARRAY.itemsize
 
     def _launch(self, kernel: Any, *arguments: int) -> None:
-        import pyopencl as cl
-
-        kernel.set_args(*self._pool.arguments, *arguments)
-        cl.enqueue_nd_range_kernel(self._pool.queue, kernel, (self._pieces,), (1,))
+        self._pool.launch(kernel, (self._pieces,), *arguments)
 
 
 class PaperInsertionEngine(InsertionEngine):
@@ -219,7 +216,7 @@ class PaperInsertionEngine(InsertionEngine):
         # One entry, the first key, and one partition.
         tier.stride, tier.index = tier.room, tier.keys
         subwindow.version += 1
-        self._pool.queue.finish()
+        self._pool.finish()
 
     def _store(self, subwindow: Subwindow, count: int) -> None:
         limit = min(self._params.insert_buffer, subwindow.capacity)
@@ -244,7 +241,7 @@ class PaperInsertionEngine(InsertionEngine):
     def _copy(self, array: HostArray, place: int, count: int) -> None:
         data = array.host[:count]
         if self._pool.shared:
-            self._pool.queue.finish()  # a flush may still be reading the buffer
+            self._pool.finish()  # a flush may still be reading the buffer
             self._pool.view(place, data.dtype, count)[:] = data
         else:
             self._pool.write(place, data)

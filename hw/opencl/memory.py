@@ -121,6 +121,33 @@ class Pool:
         if data.nbytes:
             cl.enqueue_copy(self.queue, self.slabs[slab], data, dst_offset=offset)
 
+    def launch(self, kernel: Any, items: tuple[int, ...], *arguments: int) -> None:
+        """Queue a kernel that takes the pool and then those arguments; one item to a group.
+
+        Coarse items, no groups: each is a piece of work for a whole compute unit.
+        """
+        import pyopencl as cl
+
+        try:
+            kernel.set_args(*self.arguments, *arguments)
+            cl.enqueue_nd_range_kernel(self.queue, kernel, items, (1,) * len(items))
+        except cl.Error as error:
+            raise self._failure(error) from error
+
+    def finish(self) -> None:
+        """Wait until all that was queued is done."""
+        import pyopencl as cl
+
+        try:
+            self.queue.finish()
+        except cl.Error as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> DeviceError:
+        return DeviceError(
+            f"the OpenCL device {self.device} fails ({error}): choose another with --device"
+        )
+
     def close(self) -> None:
         """Release the buffers."""
         for slab in self.slabs:

@@ -125,9 +125,6 @@ class ProbingEngine:
         self._programmed = (predicate, side)
 
     def _launch(self, kernel: Any, probes: int, rows: int, *arguments: int) -> None:
-        import pyopencl as cl
-
         chunks = max(1, min(self._chunks, probes // 64))
-        kernel.set_args(*self._pool.arguments, *arguments)
-        cl.enqueue_nd_range_kernel(self._pool.queue, kernel, (chunks, rows), (1, 1))
-        self._pool.queue.finish()
+        self._pool.launch(kernel, (chunks, rows), *arguments)
+        self._pool.finish()

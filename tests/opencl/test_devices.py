@@ -3,6 +3,7 @@
 import re
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -138,6 +139,33 @@ def test_memory_that_is_not_there_is_refused():
     with pytest.raises(DeviceError, match=exactly(message)):
         pool.allocate(1 << 50)
     pool.close()
+
+
+def test_a_window_that_the_device_cannot_hold_ends_the_join():
+    engine = OpenCLBackend(JoinParams())
+    small = SimpleNamespace(max_mem_alloc_size=1 << 20)
+    engine._pool.device = replace(engine.device, handle=small)
+    engine.create(Side.LEFT, 0, 1 << 25)
+    tuples = np.zeros(1 << 23, tuple_dtype(32))
+    message = (
+        f"the OpenCL device {engine.device} has no room for 32 MiB beside the 64 MiB in use: use "
+        "a smaller window, smaller subwindows or more workers"
+    )
+    with pytest.raises(BackendUnavailable, match=exactly(message)):
+        engine.insert(Side.LEFT, 0, tuples)
+    engine.close()
+
+
+def test_a_kernel_that_the_driver_refuses_names_the_device():
+    engine = OpenCLBackend(JoinParams())
+    kernel = open_program(engine.device, 32).kernel("sample", [*[None] * 8, np.uint64])
+    pattern = (
+        rf"^the OpenCL device {re.escape(str(engine.device))} fails \(.*INVALID.*\): choose "
+        "another with --device$"
+    )
+    with pytest.raises(DeviceError, match=pattern):
+        engine._pool.launch(kernel, (1, 1, 1, 1), 0)
+    engine.close()
 
 
 def test_a_program_is_built_once_for_a_device_and_width():
