@@ -10,14 +10,25 @@ from amaranth.lib.wiring import In, Out
 
 from hw.rtl.plumbing import Arbiter, Buffer, Queue, ShortQueue
 
-__all__ = ["ReadPort", "WritePort", "ReadShare", "WriteShare", "BlockMemory", "SlowMemory"]
+__all__ = [
+    "burst_layout",
+    "write_layout",
+    "ReadPort",
+    "WritePort",
+    "ReadShare",
+    "WriteShare",
+    "BlockMemory",
+    "SlowMemory",
+]
 
 
-def _burst(address_bits):
+def burst_layout(address_bits):
+    """A read request: `count` >= 1 words from `address` on."""
     return data.StructLayout({"address": address_bits, "count": address_bits + 1})
 
 
-def _write(word, address_bits):
+def write_layout(word, address_bits):
+    """A word and where it goes."""
     return data.StructLayout({"address": address_bits, "word": word})
 
 
@@ -31,7 +42,7 @@ class ReadPort(wiring.Signature):
     def __init__(self, word, address_bits):
         self.word = word
         self.address_bits = address_bits
-        burst = _burst(address_bits)
+        burst = burst_layout(address_bits)
         super().__init__(
             {"requests": Out(stream.Signature(burst)), "words": In(stream.Signature(word))}
         )
@@ -43,14 +54,14 @@ class WritePort(wiring.Signature):
     def __init__(self, word, address_bits):
         self.word = word
         self.address_bits = address_bits
-        super().__init__({"writes": Out(stream.Signature(_write(word, address_bits)))})
+        super().__init__({"writes": Out(stream.Signature(write_layout(word, address_bits)))})
 
 
 class BurstCounter(wiring.Component):
     """Bursts to single addresses, one a cycle, one cycle of latency, no gap between bursts."""
 
     def __init__(self, address_bits):
-        burst = _burst(address_bits)
+        burst = burst_layout(address_bits)
         super().__init__(
             {
                 "bursts": In(stream.Signature(burst)),
@@ -94,12 +105,12 @@ class ReadShare(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.arbiter = arbiter = Arbiter(_burst(self.address_bits), self.count)
+        m.submodules.arbiter = arbiter = Arbiter(burst_layout(self.address_bits), self.count)
         for i, reader in zip(arbiter.i, self.readers, strict=True):
             wiring.connect(m, wiring.flipped(reader.requests), i)
         ticket = data.StructLayout({"source": range(self.count), "count": self.address_bits + 1})
         m.submodules.tickets = tickets = ShortQueue(ticket, 16)
-        m.submodules.requests = requests = Buffer(_burst(self.address_bits))
+        m.submodules.requests = requests = Buffer(burst_layout(self.address_bits))
         wiring.connect(m, requests.o, wiring.flipped(self.port.requests))
         m.d.comb += [
             arbiter.o.ready.eq(tickets.i.ready & requests.i.ready),
@@ -142,7 +153,8 @@ class WriteShare(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.arbiter = arbiter = Arbiter(_write(self.word, self.address_bits), self.count)
+        write = write_layout(self.word, self.address_bits)
+        m.submodules.arbiter = arbiter = Arbiter(write, self.count)
         for i, writer in zip(arbiter.i, self.writers, strict=True):
             wiring.connect(m, wiring.flipped(writer.writes), i)
         m.d.comb += [

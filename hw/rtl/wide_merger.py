@@ -25,7 +25,8 @@ class Bank(wiring.Component):
     not a tuple: popping it is how the first comparison is made.
     """
 
-    def __init__(self, shape, *, primed):
+    def __init__(self, shape, depth, *, primed):
+        self.depth = depth
         self.primed = primed
         super().__init__(
             {
@@ -40,7 +41,7 @@ class Bank(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.queue = queue = ShortQueue(self.shape)
+        m.submodules.queue = queue = ShortQueue(self.shape, self.depth)
         wiring.connect(m, wiring.flipped(self.i), queue.i)
         head_valid = Signal(init=self.primed)
         move = Signal()
@@ -64,6 +65,8 @@ class WideMerger(wiring.Component):
     Latency 9 + 2 log2(lanes) cycles, `lanes` tuples a cycle; about 12 cycles between frames.
     """
 
+    #: Tuples that wait in a bank and words that wait at the output; more would not be faster.
+    BANK_DEPTH = 16
     OUT_DEPTH = 32
 
     def __init__(self, shape, lanes):
@@ -121,7 +124,7 @@ class WideMerger(wiring.Component):
         push = Signal(name=f"{name}_push")
         banks = []
         for lane in range(self.lanes):
-            bank = Bank(padded, primed=primed)
+            bank = Bank(padded, self.BANK_DEPTH, primed=primed)
             m.submodules[f"{name}_{lane}"] = ResetInserter(over)(bank)
             present = lane < words.o.payload.count
             m.d.comb += bank.i.valid.eq(done | (push & present))

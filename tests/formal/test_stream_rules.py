@@ -306,39 +306,3 @@ def test_an_indexer_passes_each_word_once_and_indexes_each_partition_once(tmp_pa
         m.d.comb += Assert(~ahead["index"] | first)
 
     prove(Harness(dut, [dut.merged.writes], [dut.main.writes, dut.index.writes], claims), tmp_path)
-
-
-def test_a_wide_merger_gives_ascending_full_words_and_loses_no_tuple(tmp_path):
-    """Bounded: frames of up to three tuples a side, followed to the end of the merged frame."""
-    key = data.StructLayout({"key": signed(2), "rid": 1})
-    dut = WideMerger(key, 2)
-
-    def claims(m, rules):
-        sides = {"main": dut.main, "batch": dut.batch, "merged": dut.merged}
-        counts = {name: Signal(4, name=f"{name}_count") for name in sides}
-        ended = {name: Signal(name=f"{name}_ended") for name in sides}
-        for name, side in sides.items():
-            statement = Assert if name == "merged" else Assume
-            p = side.payload
-            moves = side.valid & side.ready
-            last = Signal(signed(2), name=f"{name}_last")
-            partial = Signal(name=f"{name}_partial")
-            with m.If(moves):
-                m.d.sync += counts[name].eq(counts[name] + p.count)
-                m.d.sync += ended[name].eq(ended[name] | p.end)
-                m.d.sync += last.eq(Mux(p.count == 2, p.data[1].key, p.data[0].key))
-                m.d.sync += partial.eq(p.count == 1)
-            with m.If(side.valid):
-                m.d.comb += statement(p.end == (p.count == 0))
-                m.d.comb += statement(p.count <= 2)
-                m.d.comb += statement(~partial | p.end)
-                m.d.comb += statement((p.count < 2) | (p.data[0].key <= p.data[1].key))
-                with m.If((counts[name] != 0) & ~p.end):
-                    m.d.comb += statement(last <= p.data[0].key)
-            m.d.comb += statement(~(ended[name] & side.valid))
-            if name != "merged":
-                m.d.comb += Assume(counts[name] <= 3)
-        with m.If(ended["merged"]):
-            m.d.comb += Assert(counts["merged"] == counts["main"] + counts["batch"])
-
-    check(Harness(dut, [dut.main, dut.batch], [dut.merged], claims), tmp_path, 20)
