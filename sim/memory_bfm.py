@@ -23,7 +23,7 @@ class MemoryBfm:
 
     def __init__(
         self, dut, *, read=None, write=None, cells, address_bits, latency_cycles=3,
-        refresh_every=0, refresh_cycles=0, shared=False, clk="clk",
+        refresh_every=0, refresh_cycles=0, shared=False, clk="clk", rst="rst",
     ):
         self.cells = cells
         self.address_bits = address_bits
@@ -32,6 +32,7 @@ class MemoryBfm:
         self.shared = shared
         self.moved = 0
         self.clk = getattr(dut, clk)
+        self.rst = getattr(dut, rst)
         self.requests = _Stream(dut, f"{read}__requests") if read else None
         self.words = _Stream(dut, f"{read}__words") if read else None
         self.writes = _Stream(dut, f"{write}__writes") if write else None
@@ -71,6 +72,10 @@ class MemoryBfm:
             if self.writes is not None:
                 self.writes.ready.value = int(awake and (writing or not self.shared))
             await ReadOnly()
+            if self.rst.value == 1:  # what the design asks for now, it forgets
+                due.clear()
+                offered = False
+                continue
             if self.words is not None:
                 if offered and self.words.ready.value == 1:
                     due.popleft()
