@@ -1,0 +1,281 @@
+"""The probing components keep the stream contract and lose, double or invent no token: proofs."""
+
+import pytest
+from amaranth.hdl import *
+
+from hw.rtl.boundary_generator import BoundaryGenerator
+from hw.rtl.join_core import JoinCore
+from hw.rtl.layouts import token, wide_token
+from hw.rtl.partitioner import PipelinedPartitioner, ReboundingPartitioner, ReboundingSearch
+from hw.rtl.prober import Prober, Seeker
+from hw.rtl.probing_engine import Collector, Dealer, Packer, ProbingEngine, Unpacker
+from hw.spec import JoinParams
+from tests.formal.proofs import Assert, Assume, check, prove
+from tests.formal.test_stream_rules import Harness, streams_of
+
+pytestmark = pytest.mark.formal
+
+SMALL = JoinParams(
+    subwindow=16, partitions=4, insert_buffer=8, mergers=2, lanes=2, probers=1, bands=2
+)
+COUNT_BITS = 6
+
+
+class ShortSeeker(Seeker):
+    """A seeker with short queues: the control is the same, the proof is smaller."""
+
+    QUEUE = 4
+    SEARCHES = 2
+    POSITIONS = 2
+
+
+def moves(stream):
+    return stream.valid & stream.ready
+
+
+def in_buffer(m, buffer):
+    """Tokens in a buffer; its second place is used after its first."""
+    m.d.comb += Assert(buffer.first_valid | ~buffer.second_valid)
+    return buffer.first_valid + buffer.second_valid
+
+
+def counted(m, name, steps):
+    """A counter that advances by `steps` a cycle."""
+    counter = Signal(COUNT_BITS, name=name)
+    m.d.sync += counter.eq(counter + steps)
+    return counter
+
+
+def equal(m, one, other):
+    """Assert that two counts are the same, modulo the counters' range."""
+    m.d.comb += Assert((one - other)[:COUNT_BITS] == 0)
+
+
+KEEPERS = {
+    "boundary_generator": lambda: BoundaryGenerator(SMALL),
+    "pipelined_partitioner": lambda: PipelinedPartitioner(SMALL),
+    "rebounding_partitioner": lambda: ReboundingPartitioner(SMALL),
+    "prober": lambda: Prober(SMALL, 4),
+    "unpacker": lambda: Unpacker(2, 2),
+    "packer": lambda: Packer(2, 2),
+    "dealer": lambda: Dealer(token(2), 3, 2),
+    "collector": lambda: Collector(token(2), 3, 2),
+    "probing_engine": lambda: ProbingEngine(SMALL, 4),
+    "join_core": lambda: JoinCore(SMALL),
+}
+
+
+@pytest.mark.parametrize("name", KEEPERS)
+def test_an_offered_payload_stays_until_it_is_taken(name, tmp_path):
+    dut = KEEPERS[name]()
+    inputs, outputs = streams_of(dut)
+    assert inputs
+    assert outputs
+    prove(Harness(dut, inputs, outputs, lambda m, rules: None), tmp_path, steps=3)
+
+
+def test_a_boundary_generator_answers_each_key_once_for_each_band(tmp_path):
+    dut = BoundaryGenerator(SMALL)
+
+    def claims(m, rules):
+        m.d.comb += dut.band_count.eq(2)
+        inside = in_buffer(m, dut.out) + sum(stage.valid for stage in dut.stages)
+        key = moves(dut.probes) & ~dut.probes.payload.end
+        end = moves(dut.probes) & dut.probes.payload.end
+        came = counted(m, "came", Mux(key, 2, end))
+        went = counted(m, "went", moves(dut.bounds))
+        equal(m, came + dut.band, went + inside)
+
+    prove(Harness(dut, [dut.probes], [dut.bounds], claims), tmp_path)
+
+
+def test_a_pipelined_partitioner_answers_each_interval_once(tmp_path):
+    dut = PipelinedPartitioner(SMALL)
+
+    def claims(m, rules):
+        inside = in_buffer(m, dut.out) + sum(dut.valid[n] for n in range(len(dut.valid)))
+        came = counted(m, "came", moves(dut.bounds))
+        went = counted(m, "went", moves(dut.targets))
+        equal(m, came, went + inside)
+
+    prove(Harness(dut, [dut.entries, dut.bounds], [dut.targets], claims), tmp_path)
+
+
+def test_a_rebounding_search_answers_each_bound_once(tmp_path):
+    dut = ReboundingSearch(SMALL)
+
+    def claims(m, rules):
+        inside = in_buffer(m, dut.waiting) + in_buffer(m, dut.out)
+        came = counted(m, "came", moves(dut.bounds))
+        went = counted(m, "went", moves(dut.targets))
+        equal(m, came, went + inside)
+
+    prove(Harness(dut, [dut.bounds], [dut.targets], claims), tmp_path)
+
+
+def in_queue(m, rules, queue, select=lambda state: C(1), shape=None):
+    """Tokens of a short queue that `select` chooses, counted place by place."""
+    depth = queue.depth
+    level = queue.level
+    m.d.comb += Assert(level <= depth)
+    m.d.comb += Assert((queue.write_at - queue.read_at)[: (depth - 1).bit_length()] == level[:-1])
+    m.d.comb += Assert(queue.more == (level != 0))
+    m.d.comb += Assert(~queue.room | (level < depth))
+    count = queue.o.valid & select(queue.o.payload)
+    for place in range(depth):
+        used = Signal(name=f"used_{id(queue)}_{place}")
+        offset = (place - queue.read_at)[: (depth - 1).bit_length()]
+        m.d.comb += used.eq(offset < level)
+        chosen = select(shape(queue.looked_at[place].data)) if shape else C(1)
+        count = count + (used & chosen)
+    return count
+
+
+@pytest.mark.parametrize("dense", [0, 1], ids=["sparse", "dense"])
+def test_a_seeker_answers_each_bound_once(dense, tmp_path):
+    dut = ShortSeeker(SMALL, 4)
+    for queue in (dut.bounds, dut.again):
+        # The proof looks at every place of the memory through ports of its own.
+        queue.looked_at = [queue.storage.read_port(domain="comb") for _ in range(queue.depth)]
+
+    def claims(m, rules):
+        m.d.comb += dut.dense.eq(dense)
+        m.d.comb += dut.rows.eq(16)
+        for queue in (dut.bounds, dut.again):
+            for place, port in enumerate(queue.looked_at):
+                m.d.comb += port.addr.eq(place)
+
+        def inside(select):
+            """Bounds on their way from the choice to the end of the counting stages."""
+            return (
+                (dut.chosen_valid & select(dut.chosen))
+                + in_queue(m, rules, dut.bounds, select, dut.state)
+                + (dut.bound_valid & select(dut.bound))
+                + sum(dut.counting[n] & select(dut.under_way[n]) for n in range(4))
+                + in_queue(m, rules, dut.again, select, dut.state)
+            )
+
+        # Searches are counted, and their number keeps `again` from running over.
+        searching = inside(lambda state: ~state.end)
+        if dense:
+            m.d.comb += Assert(dut.searches == 0)
+            m.d.comb += Assert(inside(lambda state: ~state.end & ~state.final) == 0)
+            m.d.comb += Assert((dut.again.level == 0) & ~dut.again.o.valid)
+        else:
+            m.d.comb += Assert(searching == dut.searches)
+            m.d.comb += Assert(in_queue(m, rules, dut.again, lambda s: s.end, dut.state) == 0)
+        m.d.comb += Assert(dut.searches <= dut.SEARCHES)
+        # So does the room for positions with `out`.
+        spent = in_queue(m, rules, dut.out)
+        for n in range(3):
+            state = dut.under_way[n]
+            spent = spent + (dut.counting[n] & (state.end | state.final))
+        spent = spent + (dut.counting[3] & dut.final)
+        m.d.comb += Assert(spent + dut.room == dut.POSITIONS)
+        m.d.comb += Assert(dut.under_way[3].end <= dut.final)
+        with m.If(rules.started):
+            m.d.comb += Assert(dut.out.room)
+            m.d.comb += Assert(dut.again.room)
+        with m.Else():
+            m.d.comb += Assert(dut.counting == 0)
+
+        came = counted(m, "came", moves(dut.targets))
+        went = counted(m, "went", moves(dut.positions))
+        held = in_buffer(m, dut.waiting) + dut.head_valid + in_queue(m, rules, dut.out)
+        equal(m, came, went + held + inside(lambda state: C(1)))
+
+    inputs, outputs = [dut.targets, dut.words.words], [dut.words.requests, dut.positions]
+    prove(Harness(dut, inputs, outputs, claims), tmp_path, steps=4)
+
+
+def test_an_unpacker_gives_every_lane_once(tmp_path):
+    dut = Unpacker(2, 4)
+
+    def claims(m, rules):
+        word = dut.i.payload
+        m.d.comb += Assume(~dut.i.valid | (word.end == (word.count == 0)))
+        m.d.comb += Assume(word.count <= 4)
+        came = counted(m, "came", Mux(moves(dut.i), word.count + word.end, 0))
+        went = counted(m, "went", moves(dut.o))
+        equal(m, went, came + dut.lane)
+        m.d.comb += Assert((dut.lane == 0) | (dut.i.valid & (dut.lane < word.count)))
+
+    prove(Harness(dut, [dut.i], [dut.o], claims), tmp_path)
+
+
+def test_a_packer_gives_every_token_once(tmp_path):
+    dut = Packer(2, 4)
+
+    def claims(m, rules):
+        in_buffer(m, dut.out)
+        layout = wide_token(2, 4)
+        places = ((dut.out.first_valid, dut.out.first), (dut.out.second_valid, dut.out.second))
+        inside = sum(Mux(valid, layout(bits).count + layout(bits).end, 0) for valid, bits in places)
+        came = counted(m, "came", moves(dut.i))
+        word = dut.o.payload
+        went = counted(m, "went", Mux(moves(dut.o), word.count + word.end, 0))
+        equal(m, came, went + inside + dut.held)
+
+    prove(Harness(dut, [dut.i], [dut.o], claims), tmp_path)
+
+
+def test_a_dealer_deals_every_word_once_and_the_end_to_all(tmp_path):
+    dut = Dealer(token(2), 3, 2)
+
+    def claims(m, rules):
+        m.d.comb += dut.turn_words.eq(2)
+        m.d.comb += Assert(dut.turn < 3)
+        came = counted(m, "came", moves(dut.i) & ~dut.i.payload.end)
+        ended = counted(m, "ended", moves(dut.i) & dut.i.payload.end)
+        went = counted(m, "went", sum(moves(o) & ~o.payload.end for o in dut.o))
+        equal(m, came, went)
+        m.d.comb += Assert((dut.served == 0) | (dut.i.valid & dut.i.payload.end))
+        for n, o in enumerate(dut.o):
+            out_ended = counted(m, f"out_ended_{n}", moves(o) & o.payload.end)
+            equal(m, out_ended, ended + dut.served[n])
+
+    prove(Harness(dut, [dut.i], list(dut.o), claims), tmp_path)
+
+
+def test_a_collector_takes_every_word_once_and_one_end_of_each(tmp_path):
+    dut = Collector(token(2), 3, 2)
+
+    def claims(m, rules):
+        m.d.comb += dut.turn_words.eq(2)
+        m.d.comb += Assert(dut.turn < 3)
+        in_buffer(m, dut.out)
+        places = ((dut.out.first_valid, dut.out.first), (dut.out.second_valid, dut.out.second))
+        words = sum(valid & ~token(2)(bits).end for valid, bits in places)
+        ends = sum(valid & token(2)(bits).end for valid, bits in places)
+        came = counted(m, "came", sum(moves(i) & ~i.payload.end for i in dut.i))
+        went = counted(m, "went", moves(dut.o) & ~dut.o.payload.end)
+        out_ended = counted(m, "out_ended", moves(dut.o) & dut.o.payload.end)
+        equal(m, came, went + words)
+        for n, i in enumerate(dut.i):
+            equal(m, counted(m, f"ended_{n}", moves(i) & i.payload.end), out_ended + ends)
+
+    prove(Harness(dut, list(dut.i), [dut.o], claims), tmp_path)
+
+
+def test_a_seeker_that_is_fed_and_drained_never_rests_long(tmp_path):
+    """Bounded: no deadlock in the first cycles, with memory that answers in the next cycle."""
+    dut = ShortSeeker(SMALL, 4)
+
+    def claims(m, rules):
+        m.d.comb += dut.rows.eq(16)
+        m.d.comb += Assume(~dut.targets.payload.end)
+        owed = Signal(8)
+        asked = moves(dut.words.requests)
+        m.d.sync += owed.eq(
+            owed + Mux(asked, dut.words.requests.payload.count, 0) - moves(dut.words.words)
+        )
+        m.d.comb += Assume(dut.words.words.valid == (owed != 0))
+        m.d.comb += Assume(dut.words.requests.ready)
+        m.d.comb += Assume(dut.positions.ready)
+        m.d.comb += Assume(dut.targets.valid)
+        idle = Signal(6)
+        m.d.sync += idle.eq(Mux(dut.positions.valid, 0, idle + 1))
+        m.d.comb += Assert(idle <= 26)
+
+    inputs, outputs = [dut.targets, dut.words.words], [dut.words.requests, dut.positions]
+    check(Harness(dut, inputs, outputs, claims), tmp_path, 28)
