@@ -143,9 +143,14 @@ async def every_bin_was_hit(dut):
 
 
 @cocotb.test(skip=not FIGURES, timeout_time=10, timeout_unit="ms")
-@cocotb.parametrize(shape=["dense =", "dense band", "sparse =", "sparse band"])
+@cocotb.parametrize(shape=["dense =", "dense band", "sparse =", "sparse band", "short ="])
 async def probes_a_cycle(dut, shape):
-    """Cycles from the first key taken to the last record, for sorted batches without stalls."""
+    """Cycles from the first key to the last record, for sorted batches without stalls.
+
+    dense   a probe for every 8 stored tuples
+    sparse  1024 probes, so that a pipeline of about 100 cycles is mostly full
+    short   a probe for every 1024 stored tuples: of a small main array, mostly latency
+    """
     np_rng, rng = generator(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng)
     await bench.start()
@@ -154,7 +159,8 @@ async def probes_a_cycle(dut, shape):
     rows = PARAMS.subwindow
     span = 8 * rows
     stored = np.sort(np_rng.integers(0, span, rows))
-    probes = np.sort(np_rng.integers(0, span, rows // (8 if dense else 1024))).astype(np.int32)
+    count = {"dense": rows // 8, "sparse": 1024, "short": rows // 1024}[density]
+    probes = np.sort(np_rng.integers(0, span, count)).astype(np.int32)
     predicate = PREDICATES[name]
     await bench.load(stored)
     await bench.ask(predicate, Side.LEFT, dense=int(dense), chunk=16 if dense else 1)
