@@ -235,7 +235,8 @@ class HostArray:
 
 def _pages(size: int) -> np.ndarray:
     """Fresh zeroed pages, in large ones where the system has them: searches jump far."""
-    pages = mmap.mmap(-1, size)
+    # Private, because the system gives no large pages to memory that could be shared.
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         pages.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(pages, np.uint8)

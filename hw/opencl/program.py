@@ -109,7 +109,8 @@ def engine_text(device: Device, key_bits: int) -> str:
     }
     text = prelude(device, key_bits) + c_structs(device, structs, _context(device))
     return text + read_kernels((
-        "memory.cl", "search.cl", "probe.cl", "insert.cl", "distribute.cl", "collect.cl"
+        "memory.cl", "search.cl", "probe.cl", "insert.cl", "paper.cl", "distribute.cl",
+        "collect.cl",
     ))
 
 

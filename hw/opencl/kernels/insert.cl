@@ -305,36 +305,3 @@ __kernel void move(POOL, ulong array_place, ulong batch_place, ulong batch_rids_
                batch_rids + first.j, keys + from, rids + from);
     index_keys(keys, array, index, first.i + first.j, stop + j);
 }
-
-// Paper mode: the index array, one entry to `stride` keys.
-__kernel void sample(POOL, ulong array_place)
-{
-    const slab_t slabs[] = SLABS_OF_POOL;
-    __global const array_t *array = (__global const array_t *)at(slabs, array_place);
-    __global const key_t *keys = KEYS(array->keys);
-    __global key_t *index = KEYS(array->index);
-    uint entries = (array->count + array->stride - 1) / array->stride;
-    uint stop = piece_start(entries, get_global_id(0) + 1, get_global_size(0));
-    for (uint i = piece_start(entries, get_global_id(0), get_global_size(0)); i < stop; i++)
-        index[i] = keys[i * array->stride];
-}
-
-// Paper mode: the insertion buffer in order of keys, equal ones in order of arrival. A tuple's
-// place is the number of tuples that come before it.
-__kernel void sort(POOL, ulong keys_place, ulong rids_place, uint count, ulong out_place,
-                   ulong out_rids_place)
-{
-    const slab_t slabs[] = SLABS_OF_POOL;
-    __global const key_t *keys = KEYS(keys_place);
-    uint stop = piece_start(count, get_global_id(0) + 1, get_global_size(0));
-    for (uint i = piece_start(count, get_global_id(0), get_global_size(0)); i < stop; i++) {
-        key_t key = keys[i];
-        uint place = 0;
-        for (uint k = 0; k < i; k++)
-            place += keys[k] <= key;
-        for (uint k = i + 1; k < count; k++)
-            place += keys[k] < key;
-        KEYS(out_place)[place] = key;
-        UINTS(out_rids_place)[place] = UINTS(rids_place)[i];
-    }
-}
