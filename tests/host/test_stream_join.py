@@ -151,7 +151,7 @@ def test_select_says_which_columns_come_and_in_which_order():
         ({"subwindow": -1}, "subwindow must be a whole number from 1 on, not -1"),
         ({"linger": -1}, "linger must be seconds from 0 on, not -1"),
         ({"order": "best"}, "order must be one of none, outer, strict, not 'best'"),
-        ({"emit": "rows"}, "emit must be one of pairs, counts, not 'rows'"),
+        ({"emit": "rows"}, "emit must be one of pairs, counts, aggregate, not 'rows'"),
         ({"late": "lose"}, "late must be one of drop, keep, not 'lose'"),
         ({"window": "rows 0"}, "window: a row window holds at least 1 row, not 0"),
         ({"window": 5}, "window must be text, not 5"),
