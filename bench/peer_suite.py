@@ -79,7 +79,7 @@ SETTINGS = (
     ), matches=64, emit="pairs"),
 )
 
-ROUNDS = 3
+ROUNDS = 5
 #: Two identifiers.
 _PAIR_BYTES = 8
 _QUICK_SHRINK = 1 << 6
