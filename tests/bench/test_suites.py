@@ -25,6 +25,7 @@ from bench.peers import (
     PolarsStreamingPairs,
     ResortPeer,
 )
+from bench.pictures import draw
 from bench.rounds import best_in_turn
 from bench.workload import BandWorkload
 
@@ -314,3 +315,20 @@ def test_without_results_there_is_no_page(tmp_path, capsys):
         f"report: there are no results in {tmp_path}: run make bench first\n"
     )
     assert list(Path(tmp_path).iterdir()) == []
+
+
+def test_the_numpy_backends_suite_has_a_picture_and_a_table(tmp_path):
+    one = {"rows": 1 << 20, "seconds": 0.1, "peer_seconds": 1.0, "tuples_per_s": 6e5, "ratio": 10.0}
+    result = {
+        "batch": 1 << 15, "resort": [one, one], "duckdb": one,
+        "overhead": [{"rows": 1 << 20, "push_s": 0.2, "engine_s": 0.1, "overhead_ratio": 1.0}],
+        "memory": {"rows": 1 << 23, "live_bytes": 1 << 27, "peak_bytes": 1 << 28, "ratio": 2.0},
+    }
+    kept = {"suite": "foundation", "machine": suites.machine(), "result": result}
+    (tmp_path / "foundation.json").write_text(json.dumps(kept))
+    draw("foundation", result, tmp_path / "foundation.svg")
+    page = _parsed(report.render(tmp_path))
+    assert page.seen.count("figure") == 1
+    text = " ".join(" ".join(page.text).split())
+    assert "resort 1,048,576 rows a side 600 K tuples/s 1 s 10 " in text
+    assert "none asked" in text
