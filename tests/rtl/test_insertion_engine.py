@@ -3,8 +3,12 @@
 
 import numpy as np
 import pytest
+from amaranth.hdl import *
+from amaranth.lib import wiring
 
 from hw.rtl.insertion_engine import DESIGNS, InsertionEngine
+from hw.rtl.layouts import word_layout
+from hw.rtl.memory import BlockMemory
 from hw.spec import JoinParams
 from sim.insertion_bench import InsertionBench
 from sim.scoreboard import index_array, merged
@@ -63,6 +67,44 @@ def test_batches_go_into_the_main_array(kind, design):
         main = merged(main, batch)
         assert tuples == main.tolist()
         assert index == index_array(main, PARAMS.partition_rows).tolist()
+
+
+class OverBatch(wiring.Component):
+    """An insertion engine with memory for its batch alone."""
+
+    def __init__(self, design):
+        self.engine = InsertionEngine(PARAMS, 7, 5, design)
+        self.batch = BlockMemory(word_layout(PARAMS), 32)
+        super().__init__({})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.engine = self.engine
+        m.submodules.batch = self.batch
+        wiring.connect(m, self.engine.batch, self.batch.read)
+        return m
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_done_waits_for_the_last_word(design):
+    bench = OverBatch(design)
+    engine = bench.engine
+
+    async def process(ctx):
+        for address in range(2):
+            word = [{"key": 2 * address + lane, "rid": 0} for lane in range(2)]
+            await stream_put(ctx, bench.batch.write.writes, {"address": address, "word": word})
+        ctx.set(engine.new_index.writes.ready, 1)
+        command = {"source": 0, "target": 64, "stored": 0, "inserted": 3}
+        await stream_put(ctx, engine.commands, command)
+        await stream_get(ctx, engine.new_main.writes)
+        for _ in range(40):
+            await ctx.tick()
+            assert not ctx.get(engine.done.valid)
+        await stream_get(ctx, engine.new_main.writes)
+        assert await stream_get(ctx, engine.done) == 3
+
+    run(bench, process)
 
 
 def test_an_unknown_design_is_refused():
