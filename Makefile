@@ -1,9 +1,10 @@
 # Watersmeet. `make help` lists what can be made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup machine test quick demo soak bench report lock clean
+.PHONY: help setup machine test quick demo soak sim formal mutants pnr binaries bench report lock clean
 
 MINUTES ?= 10
+SIM ?= verilator
 PACKAGES := $(wildcard host hw sim spark_bridge bench tools)
 # Tools of .venv first: Verilator's makefiles call `python`, proofs call `z3`.
 RUN := PATH="$(CURDIR)/.venv/bin:$$PATH"
@@ -52,6 +53,21 @@ soak: setup  ## random joins against the reference for MINUTES=10
 		$(PYTEST) -q tests/host/test_properties.py --hypothesis-profile=soak \
 			--hypothesis-seed=$$seed || exit 1; \
 	done
+
+sim: setup  ## the gateware's cocotb benches; SIM=icarus where it is installed
+	SIM=$(SIM) $(PYTEST) -n 2 --dist loadfile tests/sim
+
+formal: setup  ## the gateware's proofs
+	$(PYTEST) -n 2 --dist loadfile tests/formal
+
+mutants: setup  ## break each gateware component in listed ways; its tests must notice
+	@$(RUN) .venv/bin/python -m sim.mutants
+
+pnr: setup  ## place and route components for the ECP5
+	@$(RUN) .venv/bin/python -m sim.pnr
+
+binaries: setup  ## build OpenCL programs ahead for this machine's device into bitstreams/
+	@$(RUN) .venv/bin/python -m hw.opencl.binaries
 
 bench: setup  ## all benchmarks
 	$(RUN) watersmeet bench all
