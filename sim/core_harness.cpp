@@ -115,7 +115,7 @@ int64_t core_run(void *handle, const uint32_t *command, int kind, const uint32_t
     return -1;
 }
 
-// cycles, stalled, tuples, records: see hw.rtl.join_core.Statistics.
+// cycles, stalled, tuples, records: see hw.rtl.join_core.statistics_layout.
 void core_statistics(void *handle, uint64_t *counters)
 {
     Vcore &model = static_cast<Core *>(handle)->model;

@@ -170,7 +170,7 @@ async def every_operator_in_both_directions(dut, stall_in, stall_out):
 async def subwindows_of_every_kind(dut, kind):
     """A subwindow that grows to its end, with probes between the inserts."""
     np_rng, rng = generator(cocotb.RANDOM_SEED)
-    bench = Bench(dut, rng, 0.2, 0.2)
+    bench = Bench(dut, rng, 0.4, 0.4)
     await bench.start()
     await bench.expect(bench.create(Side.LEFT, 7, PARAMS.subwindow))
     for _ in range(4):

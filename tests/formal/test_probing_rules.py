@@ -7,8 +7,9 @@ from hw.rtl.boundary_generator import BoundaryGenerator
 from hw.rtl.join_core import JoinCore
 from hw.rtl.layouts import token, wide_token
 from hw.rtl.partitioner import PipelinedPartitioner, ReboundingPartitioner, ReboundingSearch
-from hw.rtl.prober import Prober, Seeker
+from hw.rtl.prober import Prober
 from hw.rtl.probing_engine import Collector, Dealer, Packer, ProbingEngine, Unpacker
+from hw.rtl.seeker import Seeker
 from hw.spec import JoinParams
 from tests.formal.proofs import Assert, Assume, check, prove
 from tests.formal.test_stream_rules import Harness, streams_of
