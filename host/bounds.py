@@ -79,7 +79,7 @@ def complement(intervals: np.ndarray) -> np.ndarray:
     below, above = lo > smallest, (hi < largest) & ~nothing
     result = np.empty((len(intervals), 2), intervals.dtype)
     # Where nothing is left out, the first interval has all.
-    result["lo"][:, 0] = np.where(below | nothing, smallest, largest)
+    result["lo"][:, 0] = np.where(below, smallest, largest)
     result["hi"][:, 0] = np.where(nothing, largest, np.where(below, lo, smallest + 1) - 1)
     result["lo"][:, 1] = np.where(above, hi, largest - 1) + 1
     result["hi"][:, 1] = np.where(above, largest, smallest)

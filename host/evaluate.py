@@ -20,7 +20,7 @@ from hw.spec.tuples import Side
 
 __all__ = ["Frame", "evaluate", "evaluate_where", "is_true"]
 
-_RAISING = frozenset({"+", "-", "*", "/", "%", "div", "neg", "abs", "cast"})
+_RAISING = frozenset({"+", "-", "*", "/", "%", "div", "neg", "abs", "cast", "shift"})
 
 
 class Frame:

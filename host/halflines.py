@@ -127,6 +127,8 @@ def _first_true(
         if len(still) < len(rows):
             rows, no, yes = rows[still], no[still], yes[still]
         tried = _next_try(no, yes, lo, hi, step)
+    else:
+        raise AssertionError("a comparison is not monotone")
     return first
 
 
@@ -149,6 +151,6 @@ def _between(lo: np.ndarray | int, keys: np.ndarray, hi: np.ndarray | int) -> np
 
 
 def _steps() -> Iterator[int]:
-    """How far a search goes from its guess; 0 is the end of all keys. Then both ends are known."""
+    """How far a search goes from its guess; 0 is the end of all keys, then it halves 64 bits."""
     yield from (1, 4, 16, 64, 1 << 10, 1 << 14)
-    yield from repeat(0)
+    yield from repeat(0, 80)

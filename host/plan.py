@@ -6,7 +6,7 @@ from host.bands import ExactBands, Rank, exact_bands
 from host.floatbands import FloatBands, float_bands
 from host.joinkeys import ConstantKeys, Equality, HashedKeys, JoinKeys, OrderedKeys
 from host.sql.expressions import Call, Constant, Node, sides_of
-from host.sql.logic import conjuncts
+from host.sql.logic import conjuncts, is_implied
 from hw.spec.predicates import Predicate
 from hw.spec.tuples import Side
 
@@ -61,7 +61,7 @@ def planned(condition: Node) -> Plan:
          if isinstance(b, ExactBands) and b.rank is Rank.EQUALITY] + texts)
     plan = _chosen(bands, equalities) if pairs else Plan(ConstantKeys(), why=_NO_PAIRS)
     settled = () if plan.primary is None else plan.primary.parts
-    residual = tuple(part for part in pairs if part not in settled)
+    residual = tuple(part for part in pairs if part not in settled and not is_implied(part))
     return Plan(plan.keys, equalities, plan.primary, plan.second, (left, right), residual,
                 plan.why)
 

@@ -26,6 +26,7 @@ __all__ = [
     "UNSIGNED",
     "Kind",
     "SqlType",
+    "as_decimal",
     "common_type",
     "decimal",
     "interval",

@@ -13,7 +13,8 @@ from host.errors import EvaluationError
 from host.sql import exact
 from host.sql.expressions import Call
 from host.sql.values import Value, all_valid
-from host.sqltypes import Kind
+from host.sql.zones import later_days
+from host.sqltypes import DAY_NS, Kind
 
 __all__ = ["KERNELS", "checked", "rescaled"]
 
@@ -134,6 +135,20 @@ def _absolute(node: Call, args: list[Value], rows: int) -> Value:
     return checked(node, np.where(data < 0, negative, data), args[0].valid)
 
 
+def _shift(node: Call, args: list[Value], rows: int) -> Value:
+    """A timestamp of a zone with a jumping clock plus a length: whole days by the clock first."""
+    stamp, length = node.args[0].type, node.args[1].type
+    assert stamp.zone is not None
+    lengths = exact.narrowed(args[1].data)
+    days = exact.divided(lengths, np.full(rows, DAY_NS // length.unit_ns))
+    rest = exact.added(lengths, exact.multiplied(days, -(DAY_NS // length.unit_ns)))
+    data = later_days(exact.narrowed(args[0].data), days, stamp.unit_ns, stamp.zone)
+    whole = node.type.unit_ns
+    total = exact.added(exact.multiplied(data, stamp.unit_ns // whole),
+                        exact.multiplied(rest, length.unit_ns // whole))
+    return checked(node, total, all_valid(*args))
+
+
 def _days(node: Call, args: list[Value], rows: int) -> Value:
     return args[0]
 
@@ -193,6 +208,7 @@ KERNELS = {
     "neg": _negate,
     "abs": _absolute,
     "days": _days,
+    "shift": _shift,
     "floor": _floor,
     "ceil": _ceil,
     "sqrt": _square_root,

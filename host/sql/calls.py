@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from host.errors import ConditionError, EvaluationError
 from host.evaluate import Frame, evaluate
@@ -12,6 +13,7 @@ from host.sql.expressions import Call, Constant, Node
 from host.sql.literals import date_of_text, timestamp_of_text
 from host.sql.signatures import arithmetic_type, rounded_type
 from host.sql.values import Value
+from host.sql.zones import is_fixed
 from host.sqltypes import (
     BOOLEAN,
     DAY_NS,
@@ -102,12 +104,35 @@ def _arithmetic(name: str, args: list[Node], text: str) -> Node:
         b = _as_days(b)
     if name == "+" and b.type.kind is Kind.DATE and a.type.kind is Kind.INTEGER:
         a = _as_days(a)
+    if a.type.zone or b.type.zone:
+        return _zoned(name, a, b, text)
+    return _typed(name, a, b, text)
+
+
+def _typed(name: str, a: Node, b: Node, text: str) -> Node:
     type = arithmetic_type(name, _width(a, b), _width(b, a))
     if type is None:
         raise mismatch(text, a.type, b.type)
     if type.kind is Kind.FLOAT:
         a, b = cast_to(a, type), cast_to(b, type)
     return Call(name, (a, b), type, text)
+
+
+def _zoned(name: str, a: Node, b: Node, text: str) -> Node:
+    """Arithmetic of timestamps with a zone, which Spark does on the zone's clock."""
+    if name == "+" and a.type.kind is Kind.INTERVAL:
+        a, b = b, a
+    zone = a.type.zone
+    if zone is None or is_fixed(zone):
+        return _typed(name, a, b, text)
+    if name == "-" and b.type.zone == zone:
+        a, b = (cast_to(time, replace(time.type, zone=None)) for time in (a, b))
+        return _typed(name, a, b, text)
+    type = arithmetic_type(name, a.type, b.type)
+    short = isinstance(b, Constant) and abs(b.value) * b.type.unit_ns < DAY_NS
+    if type is None or b.type.kind is not Kind.INTERVAL or short:
+        return _typed(name, a, b, text)
+    return Call("shift", (a, b if name == "+" else call("neg", [b], b.text)), type, text)
 
 
 def _as_days(number: Node) -> Node:

@@ -43,7 +43,7 @@ def lossless(source: SqlType, target: SqlType) -> bool:
         return source == target
     if source.kind in _TIMES:
         same_clock = bool(source.zone) == bool(target.zone) or (
-            source.kind is Kind.TIMESTAMP and target.zone == "UTC"
+            source.kind is Kind.TIMESTAMP and {source.zone, target.zone} == {None, "UTC"}
         )
         return target.kind is Kind.TIMESTAMP and same_clock and source.unit >= target.unit
     same = {source.kind, target.kind} <= {Kind.INTEGER, Kind.DECIMAL} or source.kind is target.kind

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from host.errors import ConditionError
 from host.sql.calls import adapted, call, cast_to, common, folded, mismatch
-from host.sql.expressions import Call, Constant, Node, sides_of
+from host.sql.expressions import Call, Constant, LinearTest, Node, sides_of
 from host.sql.linear import MIRROR, linear_test
 from host.sql.logic import UNKNOWN, all_of, any_of, negated
-from host.sqltypes import BOOLEAN, Kind, common_type, decimal
+from host.sqltypes import BOOLEAN, DAY_NS, Kind, common_type, decimal, interval
 
 __all__ = ["compare", "null_safe_equal"]
 
@@ -47,7 +47,33 @@ def _compare_numbers(op: str, a: Node, b: Node, text: str) -> Node:
         return _compare_size(op, size, b, text)
     if a.type.kind is Kind.FLOAT:
         return folded(Call(op, (a, b), BOOLEAN, text))
-    return linear_test(op, a, b, text)
+    return all_of([linear_test(op, a, b, text), *_implied(op, a, b, text)])
+
+
+def _implied(op: str, a: Node, b: Node, text: str) -> list[Node]:
+    """Weaker tests without clocks: days are of 24 hours, give or take what clocks jump."""
+    straight_a, straight_b = _straight(a), _straight(b)
+    if (straight_a, straight_b) == (a, b):
+        return []
+    tests = []
+    if op in ("<", "<=", "="):
+        tests.append(linear_test("<=", straight_a, _later(straight_b), text))
+    if op in (">", ">=", "="):
+        tests.append(linear_test(">=", _later(straight_a), straight_b, text))
+    return [replace(test, implied=True) for test in tests if isinstance(test, LinearTest)]
+
+
+def _straight(node: Node) -> Node:
+    """Timestamps moved by lengths alone instead of by the clock."""
+    if isinstance(node, Call) and node.name in ("shift", "+", "-") and node.type.zone:
+        name = "+" if node.name == "shift" else node.name
+        return replace(node, name=name, args=tuple(_straight(arg) for arg in node.args))
+    return node
+
+
+def _later(node: Node) -> Node:
+    """More than two jumps of a clock, of 26 hours at most, can make up."""
+    return Call("+", (node, Constant(3, interval(DAY_NS))), node.type)
 
 
 def _under_abs(node: Node) -> Node | None:

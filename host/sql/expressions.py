@@ -58,12 +58,16 @@ class LinearTest:
 
     Terms are nodes of exact types and stand for their integers; the sum is taken without bounds,
     so that an offset never overflows. Factors are not zero and have no common divisor.
+
+    implied  another part of the same AND is true only if this is: it narrows a search, and need
+             not be checked
     """
 
     terms: tuple[tuple[int, "Node"], ...]
     band: Band
     negated: bool = False
     type: SqlType = BOOLEAN
+    implied: bool = field(default=False, compare=False)
     text: str = field(default="", compare=False)
 
     @property

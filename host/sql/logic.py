@@ -10,7 +10,8 @@ from host.sql.expressions import Call, Constant, LinearTest, Node
 from host.sql.linear import COMPLEMENT
 from host.sqltypes import BOOLEAN, Kind
 
-__all__ = ["FALSE", "TRUE", "UNKNOWN", "all_of", "any_of", "conjuncts", "disjuncts", "negated"]
+__all__ = ["FALSE", "TRUE", "UNKNOWN", "all_of", "any_of", "conjuncts", "disjuncts", "is_implied",
+           "negated"]
 
 TRUE = Constant(True, BOOLEAN, "TRUE")
 FALSE = Constant(False, BOOLEAN, "FALSE")
@@ -65,6 +66,11 @@ def _guarded(part: Node, name: str) -> str:
     return f"({part.text})" if inner else part.text
 
 
+def is_implied(part: Node) -> bool:
+    """Whether other parts of the same AND say as much."""
+    return isinstance(part, LinearTest) and part.implied
+
+
 def negated(node: Node) -> Node:
     """NOT node."""
     text = f"NOT ({node.text})"
@@ -76,7 +82,7 @@ def negated(node: Node) -> Node:
         case LinearTest():
             return LinearTest(node.terms, node.band, not node.negated, text=text)
         case Call(name="and"):
-            return any_of(negated(arg) for arg in node.args)
+            return any_of(negated(arg) for arg in node.args if not is_implied(arg))
         case Call(name="or"):
             return all_of(negated(arg) for arg in node.args)
         case Call(name="not"):

@@ -2,6 +2,7 @@
 
 import math
 import random
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 import numpy as np
@@ -518,6 +519,39 @@ def test_chains_of_bands():
     assert condition.residual is None
     condition = agree("l.i32 IN (r.i32, r.i32 + 2, r.i32 + 4, r.i32 - 2, r.i32 - 4)")
     assert condition.residual is not None
+
+
+def jumps(hours):
+    """Times around the days on which Berlin's clocks jump."""
+    days = [datetime(2024, 3, 30), datetime(2024, 10, 26)]
+    times = [day + timedelta(hours=hour) for day in days for hour in hours]
+    return pa.record_batch([pa.array([*times, None], pa.timestamp("us", "Europe/Berlin"))],
+                           names=["z"])
+
+
+@pytest.mark.parametrize(
+    ("on", "device", "residual"),
+    [
+        ("l.z <= r.z + INTERVAL 1 DAY", "INEQUALITY", False),
+        ("l.z = r.z + INTERVAL 1 DAY", "EQUALITY", False),
+        ("l.z <> r.z + INTERVAL 25 HOURS", "EXCLUSION", False),
+        ("NOT (l.z < r.z + INTERVAL 1 DAY)", "INEQUALITY", False),
+        ("l.z - r.z BETWEEN INTERVAL 0 DAYS AND INTERVAL 23 HOURS", "BAND", False),
+        ("l.z BETWEEN r.z - INTERVAL 10 MINUTES AND r.z + INTERVAL 10 HOURS", "BAND", False),
+        # Days by the clock are no band of instants: a wider one is searched, then checked.
+        ("l.z BETWEEN r.z - INTERVAL 1 DAY AND r.z + INTERVAL 2 DAYS", "BAND", True),
+        ("r.z - INTERVAL 47 HOURS < l.z AND l.z < r.z", "BAND", True),
+    ],
+)
+def test_clocks_that_jump(on, device, residual):
+    left, right = jumps(np.arange(0, 60, 2.5)), jumps(np.arange(0, 60, 1.5))
+    condition = compile_condition(on, left.schema, right.schema)
+    assert condition.primary.rank.name == device
+    assert (condition.residual is not None) == residual
+    expected = by_evaluation(on, left, right)
+    assert 0 < expected.sum() < expected.size
+    for side in Side:
+        assert (by_keys(condition, left, right, side) == expected).all()
 
 
 NUMBERS = ["i8", "i32", "i64", "u8", "u32", "u64", "d2", "d4", "f64", "f32"]

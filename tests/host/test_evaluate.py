@@ -448,6 +448,41 @@ def test_times(sql, expected):
     same(answers(sql, **columns)[0], [expected])
 
 
+@pytest.mark.parametrize(
+    ("sql", "moment", "expected"),
+    [
+        # On 31 March 2024 Berlin's clocks went from 2 to 3, on 27 October from 3 to 2: a day there
+        # may have 23 or 25 hours. These are Spark's answers, as instants.
+        ("z + INTERVAL 1 DAY", (3, 30, 11), (3, 31, 10)),
+        ("z + INTERVAL 24 HOURS", (3, 30, 11), (3, 31, 10)),
+        ("z + INTERVAL 23 HOURS", (3, 30, 11), (3, 31, 10)),
+        ("z + INTERVAL 1 DAY", (3, 30, 1, 30), (3, 31, 1, 30)),
+        ("z + INTERVAL '1 01:00' DAY TO MINUTE", (3, 30, 1, 30), (3, 31, 2, 30)),
+        ("z + INTERVAL 1 DAY", (10, 26, 0, 30), (10, 27, 0, 30)),
+        ("z - INTERVAL 1 DAY", (10, 28, 1, 30), (10, 27, 1, 30)),
+        ("INTERVAL -1 DAY + z", (10, 28, 1, 30), (10, 27, 1, 30)),
+        ("z - INTERVAL 47 HOURS", (3, 31, 10), (3, 29, 12)),
+        ("z + (z - z)", (3, 31, 10), (3, 31, 10)),
+        ("CAST(CAST(z AS TIMESTAMP_NTZ) + INTERVAL 1 DAY AS TIMESTAMP)", (3, 30, 1, 30),
+         (3, 31, 1, 30)),
+        ("CAST(CAST(z AS TIMESTAMP_NTZ) AS TIMESTAMP)", (10, 27, 0, 30), (10, 27, 0, 30)),
+        ("CAST(CAST(z AS TIMESTAMP_NTZ) AS TIMESTAMP)", (10, 27, 1, 30), (10, 27, 0, 30)),
+    ],
+)
+def test_days_of_a_zone_are_by_its_clock(sql, moment, expected):
+    found, _ = answers(sql, z=([datetime(2024, *moment)], BERLIN))
+    assert found == [datetime(2024, *expected)]
+
+
+def test_differences_of_a_zone_are_by_its_clock():
+    rows = {"z": ([datetime(2024, 3, 31, 10)], BERLIN), "o": ([datetime(2024, 3, 30, 11)], BERLIN)}
+    assert answers("z - o", **rows)[0] == [timedelta(days=1)]
+    assert answers("z - TIMESTAMP '2024-03-30 12:00:00'", **rows)[0] == [timedelta(days=1)]
+    utc = {name: (values, pa.timestamp("us", "UTC")) for name, (values, _) in rows.items()}
+    assert answers("z - o", **utc)[0] == [timedelta(hours=23)]
+    assert answers("o + INTERVAL 1 DAY", **utc)[0] == [datetime(2024, 3, 31, 11)]
+
+
 def test_a_wall_clock_needs_a_zone_that_the_columns_share():
     """With two zones, times without one are read in UTC."""
     rows = {"z": ([MOMENT], BERLIN), "o": ([MOMENT], pa.timestamp("us", "America/New_York")),
