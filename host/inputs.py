@@ -134,6 +134,8 @@ class ArrivalMerger:
             raise InputError(
                 f"arrival {name} has a value that is no {self._type}: cast the column"
             ) from None
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            raise InputError(f"arrival {name} has a NaN: every tuple needs its place")
         reached = self._reached[side]
         if len(values) and reached is not None and values.min() < reached:
             raise InputError(

@@ -61,6 +61,9 @@ class _Writer:
         waiting = _waiting(join)
         for number, arrivals in enumerate(waiting):
             self._arrivals(f"waiting-{number}", arrivals)
+        for number, (_, numbers, rows) in enumerate(join.late):
+            self._table(f"late-{number}", pa.Table.from_batches([rows]))
+            self._table(f"late-{number}-numbers", pa.table({"number": numbers}))
         manifest = {
             "version": VERSION,
             "options": {name: getattr(options, name) for name in _MEANING + _ENGINE},
@@ -71,6 +74,7 @@ class _Writer:
             "watermarks": [[mark.newest, mark.promised] for mark in join.watermarks],
             "metrics": vars(join.metrics),
             "waiting": len(waiting),
+            "late": [letter for letter, _, _ in join.late],
             "chains": [_chain(join, side) for side in Side],
             "files": self.sums,
         }
@@ -197,6 +201,9 @@ class _Reader:
         if isinstance(join.inputs, ArrivalMerger):
             join.inputs.wait_for(waiting.pop(0), manifest["reached"])
         join.inputs.pushed[:] = manifest["pushed"]
+        for number, letter in enumerate(manifest["late"]):
+            numbers = self.table(f"late-{number}-numbers")["number"].to_numpy()
+            join.late.append((letter, numbers, self._batch(f"late-{number}")))
         join.put_back(waiting, {Side(side) for side in manifest["ended"]})
 
     def _fill_stream(self, join: "StreamJoin", side: Side, held: dict[str, Any]) -> None:
@@ -222,10 +229,13 @@ class _Reader:
     def _arrivals(self, name: str) -> Arrivals:
         rows, numbers, positions = [], [], []
         for side in Side:
-            table = self.table(f"{name}-{side.letter}-rows").combine_chunks()
-            batches = table.to_batches()
-            rows.append(batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema))
+            rows.append(self._batch(f"{name}-{side.letter}-rows"))
             places = self.table(f"{name}-{side.letter}-places")
             numbers.append(places["number"].to_numpy())
             positions.append(places["position"].to_numpy())
         return Arrivals((rows[0], rows[1]), (numbers[0], numbers[1]), (positions[0], positions[1]))
+
+    def _batch(self, name: str) -> pa.RecordBatch:
+        table = self.table(name).combine_chunks()
+        batches = table.to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)

@@ -68,7 +68,7 @@ class StreamJoin:
         self._output: Output = _OUTPUTS[options.emit](options, self._collector, self.stores)
         self.batcher = Batcher(options)
         self._prepared: Prepared | None = None
-        self._late: list[tuple[str, np.ndarray, pa.RecordBatch]] = []
+        self.late: list[tuple[str, np.ndarray, pa.RecordBatch]] = []
         self._failure: BaseException | None = None
         self._finished = False
         self.ended: set[Side] = set()
@@ -140,7 +140,7 @@ class StreamJoin:
 
     def take_late(self) -> list[tuple[str, np.ndarray, pa.RecordBatch]]:
         """The side output with late='keep': (side, numbers, rows) since the last call."""
-        taken, self._late = self._late, []
+        taken, self.late = self.late, []
         return taken
 
     def snapshot(self, directory: str) -> None:
@@ -240,7 +240,7 @@ class StreamJoin:
         self.metrics.late[side] += int(batch.late.sum())
         if self.options.late == "keep":
             rows = batch.rows.filter(from_mask(batch.late))
-            self._late.append((side.letter, batch.numbers[batch.late], rows))
+            self.late.append((side.letter, batch.numbers[batch.late], rows))
 
     def _drop_rows(self) -> None:
         for side in Side:

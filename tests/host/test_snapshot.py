@@ -275,3 +275,26 @@ def test_what_was_pushed_and_not_read_survives(tmp_path):
     with host.StreamJoin.resume(str(tmp_path / "saved")) as join:
         assert sorted(pairs_of(join.finish())) == sorted(wanted)
         assert join.metrics.tuples == [17, 19]
+
+
+def test_late_tuples_that_were_not_taken_survive(tmp_path):
+    left = stream(a=pa.array([1, 1, 1]), t=pa.array([9, 1, 9], pa.timestamp("s")))
+    options = {"time": "t", "lateness": "2 s", "late": "keep"}
+    with join_of("l.a = r.a", "3 s", left, left, **options) as join:
+        list(join.push(left))
+        join.snapshot(str(tmp_path / "here"))
+    with host.StreamJoin.resume(str(tmp_path / "here")) as join:
+        [(side, numbers, rows)] = join.take_late()
+        assert (side, list(numbers), rows.column("id").to_pylist()) == ("l", [1], [1])
+        assert join.take_late() == []
+
+
+def test_aggregates_survive(tmp_path):
+    left, right = (stream(a=pa.array([1, 2, 1]), v=pa.array([3, 4, 5])) for _ in range(2))
+    options = {"emit": "aggregate", "aggregates": {"s": "sum(l.v)"}, "backend": "numpy"}
+    with join_of("l.a = r.a", "none", left, right, **options) as join:
+        list(join.push(left))
+        join.snapshot(str(tmp_path / "here"))
+    with host.StreamJoin.resume(str(tmp_path / "here")) as join:
+        found = [row for batch in join.push(None, right) for row in batch.column("s").to_pylist()]
+    assert found == [8, 4, 8]

@@ -486,6 +486,16 @@ def test_an_arrival_beyond_64_bits_is_refused():
         join.push(left)
 
 
+def test_an_arrival_that_is_not_a_number_is_refused():
+    left = stream(a=pa.array([1]), b=pa.array([1]), at=pa.array([float("nan")]))
+    message = exactly("arrival l.at has a NaN: every tuple needs its place")
+    with (
+        join_of(EQUAL, "none", left, left, arrival="at") as join,
+        pytest.raises(InputError, match=message),
+    ):
+        join.push(left)
+
+
 def test_a_time_finer_than_a_microsecond_is_refused():
     left = stream(a=pa.array([1]), b=pa.array([1]), t=pa.array([1001], pa.timestamp("ns")))
     message = exactly(
