@@ -6,6 +6,8 @@
 import argparse
 import json
 import re
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from hw.rtl.insertion_engine import InsertionEngine
 from hw.rtl.layouts import tuple_layout
@@ -19,7 +21,7 @@ __all__ = ["SUITE", "run"]
 STORED = 1 << 16
 INSERTED = 1 << 12
 #: Memories: what MemoryBfm is told, and the words that it can move in a cycle.
-MEMORIES = {
+MEMORIES: dict[str, tuple[dict[str, Any], float]] = {
     "block": ({}, 2.0),
     "slow": (dict(latency_cycles=15, refresh_every=512, refresh_cycles=16), 2 * 512 / 528),
     "shared": (
@@ -28,17 +30,21 @@ MEMORIES = {
 }
 
 
-def _figures(text):
+#: Kind of keys -> name of a figure -> its value.
+Figures = dict[str, dict[str, Any]]
+
+
+def _figures(text: str) -> Figures:
     found = re.findall(r"FIGURE (\{.*\})", text)
     return {figure.pop("kind"): figure for figure in map(json.loads, found)}
 
 
-def merger():
+def merger() -> Figures:
     dut = Merger(tuple_layout(JoinParams()))
     return _figures(simulate(dut, "sim.merger_tb", name="merger", only="a_tuple_a_cycle"))
 
 
-def wide_merger(lanes):
+def wide_merger(lanes: int) -> Figures:
     dut = WideMerger(tuple_layout(JoinParams()), lanes)
     settings = {"lanes": lanes}
     return _figures(
@@ -47,11 +53,11 @@ def wide_merger(lanes):
     )
 
 
-def insertion(design, lanes, memory):
+def insertion(design: str, lanes: int, memory: str) -> Figures:
     """A batch of 4K into 64K. `share_of_memory` is of what the memory's busier way can move."""
-    sizes = dict(subwindow=2 * STORED, insert_buffer=INSERTED, mergers=8, lanes=lanes)
+    sizes = {"subwindow": 2 * STORED, "insert_buffer": INSERTED, "mergers": 8, "lanes": lanes}
     options, words_a_cycle = MEMORIES[memory]
-    settings = {"params": sizes, "stored": STORED, "memory": options}
+    settings: dict[str, Any] = {"params": sizes, "stored": STORED, "memory": options}
     params = JoinParams(**sizes)
     main_bits = (2 * params.subwindow // lanes - 1).bit_length()
     batch_bits = (params.insert_buffer // lanes - 1).bit_length()
@@ -68,7 +74,7 @@ def insertion(design, lanes, memory):
     return figures
 
 
-SUITE = {
+SUITE: dict[str, Callable[[], Figures]] = {
     "merger": merger,
     "wide_merger_2": lambda: wide_merger(2),
     "wide_merger_4": lambda: wide_merger(4),
@@ -83,12 +89,12 @@ SUITE = {
 }
 
 
-def run(names=None):
+def run(names: Iterable[str] | None = None) -> dict[str, Figures]:
     """Name -> kind of keys -> figures."""
     return {name: SUITE[name]() for name in names or SUITE}
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", choices=[*SUITE, []], help="all of them by default")
     for name in parser.parse_args().names or SUITE:
