@@ -235,8 +235,8 @@ MUTANTS = {
          "(piece.first >> lane_bits)", "narrow: written to the first slot"),
         ("insertion_engine.py", "stored.eq(command.stored)", "stored.eq(command.inserted)",
          "narrow: wrong sizes are split"),
-        ("insertion_engine.py", "began.eq(turn == ways - 1)", "began.eq(turn == 0)",
-         "narrow: began with the first piece"),
+        ("insertion_engine.py", "turn.eq(turn + 1)", "turn.eq(turn)",
+         "narrow: every piece to the first merger"),
         ("insertion_engine.py",
          "main_reader.tuples, merger.main)\n"
          "        wiring.connect(m, batch_reader.tuples, merger.batch)",
