@@ -6,7 +6,7 @@ from host.bands import ExactBands, Rank, exact_bands
 from host.floatbands import FloatBands, float_bands
 from host.joinkeys import ConstantKeys, Equality, HashedKeys, JoinKeys, OrderedKeys
 from host.sql.expressions import Call, Constant, Node, sides_of
-from host.sql.logic import conjuncts, is_implied
+from host.sql.logic import all_of, conjuncts, is_implied
 from hw.spec.predicates import Predicate
 from hw.spec.tuples import Side
 
@@ -57,7 +57,7 @@ def planned(condition: Node) -> Plan:
     pairs = [part for part in parts if len(sides_of(part)) == 2]
     bands, texts = _searchable(pairs)
     equalities = tuple(
-        [Equality(b.left, b.right, b.parts[0], b) for b in bands
+        [Equality(b.left, b.right, all_of(b.parts), b) for b in bands
          if isinstance(b, ExactBands) and b.rank is Rank.EQUALITY] + texts)
     plan = _chosen(bands, equalities) if pairs else Plan(ConstantKeys(), why=_NO_PAIRS)
     settled = () if plan.primary is None else plan.primary.parts

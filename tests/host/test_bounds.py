@@ -164,6 +164,17 @@ def test_neighbours_of_the_bound(form, c, base, steps):
     judge(form.format(c=c), floats(stored), floats([probe]))
 
 
+@pytest.mark.parametrize(
+    "on",
+    ["l.x * 1e300 - r.x * 1e300 BETWEEN -5 AND 5",
+     "(l.x + 1.5e308) - (r.x - 1.5e308) >= 1",
+     "l.x - r.x / 1e-300 <= 0"],
+)
+def test_sums_that_may_be_inf_minus_inf_are_left_to_the_residual(on):
+    condition = judge(on, floats(EDGES), floats(EDGES))
+    assert condition.residual is not None and condition.primary is None
+
+
 def test_a_search_far_from_its_guess_ends_at_the_first_true_key():
     """fl(r.x + 0.05) >= 0.05 holds from a tiny negative number on, 2 ** 62 keys from the guess."""
     on = "l.x <= r.x + 0.05 AND l.x >= r.x - 1"

@@ -186,6 +186,9 @@ def parts(on):
          {"equality keys": "l.a = r.b, l.s = r.s",
           "on the device": "l.a = r.b AND l.s = r.s (as a hash)",
           "residual": "l.a = r.b AND l.s = r.s"}),
+        ("l.a >= r.b AND l.a <= r.b",
+         {"equality keys": "l.a >= r.b AND l.a <= r.b",
+          "on the device": "l.a >= r.b AND l.a <= r.b"}),
         ("l.y = r.y",
          {"equality keys": "l.y = r.y", "on the device": "l.y = r.y (as a hash)",
           "residual": "l.y = r.y"}),
@@ -397,6 +400,12 @@ def test_rows_that_cannot_match_keep_their_place():
     assert condition.encode(Side.RIGHT, right)[1].tolist() == [True, False]
 
 
+def test_a_null_in_any_of_several_equalities_matches_nothing():
+    condition = compiled("l.a = r.b AND l.s = r.s AND l.x = r.x")
+    rows = batch(LEFT, a=[1, None, 1, 1], s=["x", "x", None, "x"], x=[1.0, 1.0, 1.0, None])
+    assert condition.encode(Side.LEFT, rows)[1].tolist() == [True, False, False, False]
+
+
 def test_a_key_is_not_computed_where_a_filter_fails():
     condition = compiled("l.a <> 0 AND l.k DIV l.a = r.k")
     keys, matchable = condition.encode(Side.LEFT, batch(LEFT, a=[0, 3, None], k=[7, 7, 7]))
@@ -519,6 +528,15 @@ def test_chains_of_bands():
     assert condition.residual is None
     condition = agree("l.i32 IN (r.i32, r.i32 + 2, r.i32 + 4, r.i32 - 2, r.i32 - 4)")
     assert condition.residual is not None
+
+
+def test_bands_that_would_be_too_many_stay_in_the_residual():
+    holes = ", ".join(f"r.i32 + {place}" for place in (1, 3, 5, 7, 9, 11))
+    condition = agree(f"l.i32 BETWEEN r.i32 - 100 AND r.i32 + 100 AND l.i32 NOT IN ({holes})")
+    assert condition.intervals(Side.LEFT, np.zeros(1, np.int32)).shape[1] <= 4
+    holes = ", ".join(f"r.f64 + {place}" for place in (1, 3, 5, 7, 9, 11))
+    condition = agree(f"l.f64 BETWEEN r.f64 - 100 AND r.f64 + 100 AND l.f64 NOT IN ({holes})")
+    assert condition.intervals(Side.LEFT, np.zeros(1, np.int64)).shape[1] <= 4
 
 
 def jumps(hours):

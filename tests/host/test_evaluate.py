@@ -435,6 +435,7 @@ BERLIN = pa.timestamp("us", "Europe/Berlin")
         ("CAST('2024-02-29 23:30:15.25' AS TIMESTAMP_NTZ) = t", True),
         ("CAST(v AS TIMESTAMP_NTZ) = t", True), ("CAST(v AS DATE) = d", True),
         ("CAST(CONCAT(v, 'Z') AS TIMESTAMP) = z", True),
+        ("CAST(v AS TIMESTAMP) = z - INTERVAL 1 HOUR", True),
         ("TRY_CAST(CONCAT('x', v) AS DATE) IS NULL", True),
     ],
 )
@@ -490,6 +491,25 @@ def test_a_wall_clock_needs_a_zone_that_the_columns_share():
     assert answers("CAST(t AS TIMESTAMP) = z", **rows)[0] == [True]
     del rows["o"]
     assert answers("CAST(t AS TIMESTAMP) < z", **rows)[0] == [True]
+
+
+def test_a_decimal_becomes_the_nearest_double():
+    """Not by way of the double that is nearest to its digits."""
+    digits = Decimal("237396884642372.18")
+    assert float(23739688464237218) / 100.0 != float(digits)
+    assert answers("CAST(p AS DOUBLE)", p=([digits], money(18, 2)))[0] == [float(digits)]
+
+
+def test_what_lies_under_a_null_is_not_looked_at():
+    """Arrow leaves anything there, also what would overflow."""
+    numbers = np.array([2**31 - 1, 5], np.int32)
+    validity = pa.py_buffer(bytes([0b10]))
+    column = pa.Array.from_buffers(I32, 2, [validity, pa.py_buffer(numbers)])
+    rows = pa.record_batch([column], names=["a"])
+    node = Binder(rows.schema, NOTHING).bind(sqlglot.parse_one("100 DIV (a + a)", read="spark"))
+    value = evaluate(node, Frame(2, {Side.LEFT: rows}))
+    assert value.known(2).tolist() == [False, True]
+    assert value.data[1] == 10
 
 
 def test_constants_are_folded_and_their_errors_come_first():

@@ -92,6 +92,16 @@ def test_both_zeros_and_all_nans_are_one_key():
         assert zeros.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize(("arrow", "number"), [(pa.int32(), 7), (pa.float64(), 7.5)], ids=str)
+def test_what_lies_under_a_null_does_not_show(arrow, number):
+    """Arrow leaves anything there; the same rows have the same keys."""
+    numbers = np.array([number, 5], arrow.to_pandas_dtype())
+    buffers = [pa.py_buffer(bytes([0b10])), pa.py_buffer(numbers)]
+    keys, known = encode_column(pa.Array.from_buffers(arrow, 2, buffers))
+    assert known.tolist() == [False, True]
+    assert keys[0] == 0
+
+
 def test_a_dictionary_has_the_keys_of_its_values():
     plain = pa.array([5, None, -7, 5], pa.int32())
     keys, known = encode_column(plain.dictionary_encode())
