@@ -220,34 +220,38 @@ class Seeker(wiring.Component):
         m.d.comb += emit.eq(answers & (room | ~state.final))
         m.d.comb += shift_word.eq(passes | (emit & ~self.dense) | ~word_valid)
         m.d.comb += shift_bound.eq(emit | finish | ~bound_valid)
+        # A scan takes a bound only when its word is there, so that one of the two comparisons
+        # below knows both.
+        takes_bound = Signal()
+        m.d.comb += takes_bound.eq(
+            next_state.valid & (~self.dense | ~shift_word | next_state.payload.end)
+        )
         m.d.comb += next_word.ready.eq(shift_word)
-        m.d.comb += next_state.ready.eq(shift_bound)
+        m.d.comb += next_state.ready.eq(shift_bound & takes_bound)
         m.d.sync += drained.eq(~finish & (drained | last_drained))
         with m.If(shift_word):
             m.d.sync += word.eq(next_word.payload)
             m.d.sync += word_valid.eq(next_word.valid)
         with m.If(shift_bound):
             m.d.sync += state.eq(next_state.payload)
-            m.d.sync += bound_valid.eq(next_state.valid)
+            m.d.sync += bound_valid.eq(takes_bound)
 
-        def decide(both, w, s):
+        def decide(both, w, s, drains):
             below = self._passes(w, s)
-            drains = s.drain & ~drained & ~last_drained
             m.d.sync += passes.eq(both & Mux(s.end, drains, below))
             m.d.sync += answers.eq(both & ~s.end & ~below)
 
         with m.If(shift_word & shift_bound):
-            # Only a search lets both go, and its next word always answers its next bound.
-            m.d.sync += passes.eq(0)
-            m.d.sync += answers.eq(
-                next_word.valid & next_state.valid & ~next_state.payload.end & ~self.dense
-            )
+            # The next word of a search always answers its next bound.
+            both = next_word.valid & takes_bound
+            ends = next_state.payload.end
+            m.d.sync += passes.eq(both & ends & next_state.payload.drain)
+            m.d.sync += answers.eq(both & ~ends)
         with m.Elif(shift_word):
-            decide(next_word.valid & bound_valid, next_word.payload, state)
+            drains = state.drain & ~drained & ~last_drained
+            decide(next_word.valid & bound_valid, next_word.payload, state, drains)
         with m.Elif(shift_bound):
-            decide(word_valid & next_state.valid, word, next_state.payload)
-        with m.Else():
-            decide(word_valid & bound_valid, word, state)
+            decide(word_valid & takes_bound, word, next_state.payload, next_state.payload.drain)
 
         spent = Signal()
         returned = Signal()

@@ -99,6 +99,7 @@ def test_explicit_intervals_pass_with_their_upper_end_made_exclusive():
 
     async def put(ctx):
         ctx.set(generator.explicit, 1)
+        ctx.set(generator.bands[0], {"lo": 4, "hi": 5, "lo_bound": 1, "hi_bound": 2})
         for key in (3, 9, 5, -5, -(1 << 31), (1 << 31) - 1):
             await stream_put(ctx, generator.probes, {"data": key, "end": 0})
         await stream_put(ctx, generator.probes, {"end": 1})
