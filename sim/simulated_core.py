@@ -14,13 +14,16 @@ MEMORY_PORTS = ("reads", "writes")
 
 
 class SimulatedCore(wiring.Component):
-    """The streams and statistics of a JoinCore, whose memory ports end in a PortedMemory."""
+    """The streams and statistics of a JoinCore, whose memory ports end in a PortedMemory.
 
-    def __init__(self, params: JoinParams, **options):
+    `verilog` as there; other options are the core's.
+    """
+
+    def __init__(self, params: JoinParams, *, verilog=False, **options):
         self.core = JoinCore(params, **options)
         members = self.core.signature.members
         self.memory = PortedMemory(
-            word_layout(params), 1 << self.core.address_bits, len(self.core.reads)
+            word_layout(params), 1 << self.core.address_bits, len(self.core.reads), verilog=verilog
         )
         super().__init__(
             {name: member for name, member in members.items() if name not in MEMORY_PORTS}
