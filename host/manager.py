@@ -2,21 +2,22 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
+from host import messages
 from host.aggregates import Measure
 from host.backend import Backend, Probes
 from host.chain import Chain, Subwindow
 from host.condition import JoinCondition
 from host.hits import Found, Hits
 from host.preprocess import Prepared, SideBatch
+from host.targets import Target, targets_of
 from host.totals import Totals
 from host.worker import Worker
 from hw.spec.tuples import Side
-from hw.spec.windows import Coverage, RowWindow, TimeWindow, Window, coverage
+from hw.spec.windows import RowWindow, TimeWindow, Window
 
 __all__ = ["JoinManager"]
 
@@ -29,15 +30,6 @@ Seen = tuple[np.ndarray, np.ndarray]
 
 #: Waits for what a question to the workers gives, and adds it.
 Answer = Callable[[Found], None]
-
-
-@dataclass(frozen=True)
-class _Target:
-    """A subwindow that a batch probes, and what its probes see of it."""
-
-    subwindow: Subwindow
-    covered: np.ndarray | None
-    unseen: np.ndarray | None
 
 
 class JoinManager:
@@ -107,16 +99,16 @@ class JoinManager:
     ) -> Answer:
         """Send PROBE to every worker with a subwindow that some probe sees (step 3)."""
         chain = self.chains[batch.side.other]
-        targets = _targets(chain, *seen) if len(probes) else []
+        targets = targets_of(chain, *seen) if len(probes) else []
         counted = [target for target in targets if counting and target.covered is None]
         listed = [target for target in targets if not (counting and target.covered is None)]
-        counts = self._ask(counted, lambda numbers: _count(chain.side, numbers, probes))
+        counts = self._ask(counted, lambda numbers: messages.count(chain.side, numbers, probes))
         totals = [
             (measure, future)
             for measure in (self.measures[chain.side] if counting else ())
-            for _, future in self._ask(counted, _aggregate(chain, probes, measure))
+            for _, future in self._ask(counted, messages.aggregate(chain, probes, measure))
         ]
-        records = self._ask(listed, lambda numbers: _probe(chain.side, numbers, probes))
+        records = self._ask(listed, lambda numbers: messages.probe(chain.side, numbers, probes))
 
         def answer(found: Found) -> None:
             for _, count in counts:
@@ -138,8 +130,8 @@ class JoinManager:
         return answer
 
     def _ask(
-        self, targets: list[_Target], command: Callable[[list[int]], Callable[[Backend], T]]
-    ) -> list[tuple[list[_Target], Future[T]]]:
+        self, targets: list[Target], command: Callable[[list[int]], Callable[[Backend], T]]
+    ) -> list[tuple[list[Target], Future[T]]]:
         """Give each worker the command for its own subwindows among the targets."""
         asked = []
         for worker in self.workers:
@@ -188,7 +180,7 @@ class JoinManager:
         while offset < len(batch):
             if chain.needs_new():
                 created = chain.create()
-                waiting.append(self._tell(created, _create(batch.side, created)))
+                waiting.append(self._tell(created, messages.create(batch.side, created)))
             newest = chain.newest
             assert newest is not None
             taken = min(newest.room, len(batch) - offset)
@@ -196,7 +188,7 @@ class JoinManager:
             self._extend(newest, batch, offset, taken, tuples)
             chain.total += taken
             if len(tuples):
-                waiting.append(self._tell(newest, _insert_command(batch.side, newest, tuples)))
+                waiting.append(self._tell(newest, messages.insert(batch.side, newest, tuples)))
             offset += taken
         return waiting
 
@@ -206,7 +198,7 @@ class JoinManager:
             return []
         chain.total += rows
         gone, chain.subwindows = chain.subwindows, []
-        return [self._tell(sub, _expire_command(chain.side, sub)) for sub in gone]
+        return [self._tell(sub, messages.expire(chain.side, sub)) for sub in gone]
 
     def _extend(
         self, newest: Subwindow, batch: SideBatch, offset: int, taken: int, tuples: np.ndarray
@@ -222,7 +214,7 @@ class JoinManager:
         for chain in self.chains:
             progress = watermarks[chain.side.other] if timed else chain.total
             for gone in chain.take_expired(progress):
-                self._tell(gone, _expire_command(chain.side, gone)).result()
+                self._tell(gone, messages.expire(chain.side, gone)).result()
 
     def _tell(self, subwindow: Subwindow, command: Callable[[Backend], None]) -> Future[None]:
         return self.workers[subwindow.worker].run(command)
@@ -235,16 +227,17 @@ class JoinManager:
     def contents(self, side: Side) -> Iterator[tuple[Subwindow, np.ndarray]]:
         """Each subwindow of a stream with its main array."""
         for subwindow in self.chains[side]:
-            yield subwindow, self.workers[subwindow.worker].run(_read(side, subwindow)).result()
+            worker = self.workers[subwindow.worker]
+            yield subwindow, worker.run(messages.read(side, subwindow)).result()
 
     def restore(self, side: Side, subwindow: Subwindow, tuples: np.ndarray) -> None:
         """Put back a subwindow that `contents` gave, as the next of its chain."""
         chain = self.chains[side]
         subwindow.worker = subwindow.number % len(self.workers)
         chain.subwindows.append(subwindow)
-        self._tell(subwindow, _create(side, subwindow)).result()
+        self._tell(subwindow, messages.create(side, subwindow)).result()
         if len(tuples):
-            self._tell(subwindow, _insert_command(side, subwindow, tuples)).result()
+            self._tell(subwindow, messages.insert(side, subwindow, tuples)).result()
 
     @property
     def busy_s(self) -> float:
@@ -256,73 +249,5 @@ class JoinManager:
             worker.close()
 
 
-def _targets(chain: Chain, first: np.ndarray, last: np.ndarray) -> list[_Target]:
-    """The subwindows that some probe sees, with the probes that see them in part or not."""
-    targets = []
-    earliest, latest = int(first.min()), int(last.max())
-    all_see = int(first.max()), int(last.min())
-    for subwindow in chain:
-        if not subwindow.stored or subwindow.largest < earliest or subwindow.smallest > latest:
-            continue
-        if all_see[0] <= subwindow.smallest and subwindow.largest <= all_see[1]:
-            targets.append(_Target(subwindow, None, None))
-            continue
-        covers = coverage(first, last, subwindow.smallest, subwindow.largest)
-        whole = covers == Coverage.WHOLE
-        none = covers == Coverage.NONE
-        targets.append(
-            _Target(subwindow, None if whole.all() else whole, none if none.any() else None)
-        )
-    return targets
-
-
-def _count(
-    side: Side, numbers: list[int], probes: Probes
-) -> Callable[[Backend], np.ndarray]:
-    return lambda backend: backend.counts(side, numbers, probes)
-
-
 def _values(subwindow: Subwindow) -> dict[str, np.ndarray]:
     return {name: array.values for name, array in subwindow.carried.items()}
-
-
-def _aggregate(
-    chain: Chain, probes: Probes, measure: Measure
-) -> Callable[[list[int]], Callable[[Backend], np.ndarray]]:
-    def command(numbers: list[int]) -> Callable[[Backend], np.ndarray]:
-        values = [
-            subwindow.carried[measure.name].values
-            for subwindow in chain
-            if subwindow.number in numbers
-        ]
-        return lambda backend: backend.aggregate(chain.side, numbers, probes, measure, values)
-
-    return command
-
-
-def _probe(
-    side: Side, numbers: list[int], probes: Probes
-) -> Callable[[Backend], tuple[np.ndarray, list[np.ndarray]]]:
-    def command(backend: Backend) -> tuple[np.ndarray, list[np.ndarray]]:
-        records = backend.probe(side, numbers, probes)
-        return records, [backend.rids(side, number) for number in numbers]
-
-    return command
-
-
-def _read(side: Side, subwindow: Subwindow) -> Callable[[Backend], np.ndarray]:
-    return lambda backend: backend.tuples(side, subwindow.number)
-
-
-def _create(side: Side, subwindow: Subwindow) -> Callable[[Backend], None]:
-    return lambda backend: backend.create(side, subwindow.number, subwindow.capacity)
-
-
-def _insert_command(
-    side: Side, subwindow: Subwindow, tuples: np.ndarray
-) -> Callable[[Backend], None]:
-    return lambda backend: backend.insert(side, subwindow.number, tuples)
-
-
-def _expire_command(side: Side, subwindow: Subwindow) -> Callable[[Backend], None]:
-    return lambda backend: backend.expire(side, subwindow.number)

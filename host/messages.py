@@ -1,0 +1,60 @@
+"""PanJoin step 3, sending: the commands of a batch as a worker's backend is given them."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from host.aggregates import Measure
+from host.backend import Backend, Probes
+from host.chain import Chain, Subwindow
+from hw.spec.tuples import Side
+
+__all__ = ["aggregate", "count", "create", "expire", "insert", "probe", "read"]
+
+
+def count(
+    side: Side, numbers: list[int], probes: Probes
+) -> Callable[[Backend], np.ndarray]:
+    return lambda backend: backend.counts(side, numbers, probes)
+
+
+def aggregate(
+    chain: Chain, probes: Probes, measure: Measure
+) -> Callable[[list[int]], Callable[[Backend], np.ndarray]]:
+    def command(numbers: list[int]) -> Callable[[Backend], np.ndarray]:
+        values = [
+            subwindow.carried[measure.name].values
+            for subwindow in chain
+            if subwindow.number in numbers
+        ]
+        return lambda backend: backend.aggregate(chain.side, numbers, probes, measure, values)
+
+    return command
+
+
+def probe(
+    side: Side, numbers: list[int], probes: Probes
+) -> Callable[[Backend], tuple[np.ndarray, list[np.ndarray]]]:
+    def command(backend: Backend) -> tuple[np.ndarray, list[np.ndarray]]:
+        records = backend.probe(side, numbers, probes)
+        return records, [backend.rids(side, number) for number in numbers]
+
+    return command
+
+
+def read(side: Side, subwindow: Subwindow) -> Callable[[Backend], np.ndarray]:
+    return lambda backend: backend.tuples(side, subwindow.number)
+
+
+def create(side: Side, subwindow: Subwindow) -> Callable[[Backend], None]:
+    return lambda backend: backend.create(side, subwindow.number, subwindow.capacity)
+
+
+def insert(
+    side: Side, subwindow: Subwindow, tuples: np.ndarray
+) -> Callable[[Backend], None]:
+    return lambda backend: backend.insert(side, subwindow.number, tuples)
+
+
+def expire(side: Side, subwindow: Subwindow) -> Callable[[Backend], None]:
+    return lambda backend: backend.expire(side, subwindow.number)
