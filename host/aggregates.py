@@ -31,6 +31,10 @@ class Part(Enum):
     LEAST = "least"  # an order-preserving key for minima; beyond all others for NULL
     LARGEST = "largest"  # the same for maxima
 
+    @property
+    def is_sum(self) -> bool:
+        return self in (Part.KNOWN, Part.VALUE)
+
 
 @dataclass(frozen=True)
 class Measure:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from host.aggregates import Measure
 from host.hits import Found, Hits
 from host.preprocess import Prepared
+from host.totals import Totals
 from hw.spec.tuples import Side
 
 __all__ = ["CHUNK_PAIRS", "Collector", "RowPairs"]
@@ -47,13 +49,24 @@ class Collector:
             totals = found.totals[hits.probe.side]
             if not totals.measures:
                 continue
-            for probe, row in hits.pairs(hits.runs, CHUNK_PAIRS):
+            measures = [one for one in totals.measures if not self._summed(hits, one, totals)]
+            for probe, row in hits.pairs(hits.runs, CHUNK_PAIRS) if measures else ():
                 keep: np.ndarray | slice = slice(None)
                 if self.check is not None:
                     keep = self.check(*_row_pairs(hits, probe, row))
-                for measure in totals.measures:
+                for measure in measures:
                     values = hits.carried[measure.name][row[keep] - hits.base]
                     totals.add_pairs(measure, probe[keep], values)
+
+    def _summed(self, hits: Hits, measure: Measure, totals: Totals) -> bool:
+        """Whether a measure could be added up without a look at single pairs."""
+        values = hits.carried[measure.name]
+        if self.check is not None or values.dtype.kind != "i" or not measure.part.is_sum:
+            return False
+        sums = hits.sums(values)
+        if sums is not None:
+            totals.add(measure, sums)
+        return sums is not None
 
     def _checked_counts(self, hits: Hits) -> np.ndarray:
         assert self.check is not None

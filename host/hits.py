@@ -13,6 +13,10 @@ from host.totals import Totals
 
 __all__ = ["Found", "Hits"]
 
+#: Positions to a probe from which on sums are cheaper than looking at every one.
+_MANY = 8
+_RIDS = 1 << 32
+
 
 @dataclass(frozen=True)
 class Hits:
@@ -61,10 +65,52 @@ class Hits:
         else:
             counts, partial = self.sizes(), self.runs.only(~self.covered)
             counts[~self.covered] = 0
+        edges = self.edges if self.has_many(partial) else None
+        if edges is not None:
+            np.add.at(counts, partial.probe, self._sums(partial, edges, None))
+            return counts
         for probe, position in partial.chunks(most_pairs):
             kept, _ = self.filtered(probe, position)
             counts += np.bincount(kept, minlength=len(counts))
         return counts
+
+    def sums(self, values: np.ndarray) -> np.ndarray | None:
+        """Sums of int64 `values` (by rid) over each probe's matches; None if pairs are better."""
+        edges = self.edges if self.has_many(self.runs) else None
+        if edges is None:
+            return None
+        totals = np.zeros(len(self.records), np.int64)
+        np.add.at(totals, self.runs.probe, self._sums(self.runs, edges, values))
+        return totals
+
+    def has_many(self, runs: Runs) -> bool:
+        """Whether these runs have so many positions that single ones should not be looked at."""
+        return int(runs.size.sum()) > _MANY * (len(self.records) + len(self.rids) // _MANY)
+
+    @cached_property
+    def edges(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The rids [first, end) that each probe sees, if its places follow the arrivals."""
+        if TIME in self.carried:
+            times = self.carried[TIME]
+            if (times[1:] < times[:-1]).any():
+                return None
+            first = np.searchsorted(times, self.first, "left")
+            end = np.searchsorted(times, self.last, "right")
+        else:
+            # Places may be as far away as 64 bits reach.
+            first = np.maximum(self.first, self.base) - self.base
+            end = np.minimum(self.last, self.base + _RIDS) - self.base + 1
+        if self.in_batch:
+            end = np.minimum(end, self.probe.before[self.probe.order] - self.base)
+        return first, np.maximum(first, end)
+
+    def _sums(
+        self, runs: Runs, edges: tuple[np.ndarray, np.ndarray], values: np.ndarray | None
+    ) -> np.ndarray:
+        from host.edges import sums_over_runs  # compiled, so only where it is worth it
+
+        first, end = edges
+        return sums_over_runs(runs, self.rids, first[runs.probe], end[runs.probe], values)
 
     def pairs(self, runs: Runs, most_pairs: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(probe, stored row number) of the matches in `runs`, exact, in bounded chunks."""

@@ -61,7 +61,7 @@ def over_runs(
     Integer sums come from prefix sums, so a long run costs what a short one does. Sums of floats
     would lose digits to what stands before a run: they are added up.
     """
-    if measure.part in (Part.KNOWN, Part.VALUE) and values.dtype.kind == "i":
+    if measure.part.is_sum and values.dtype.kind == "i":
         before = np.concatenate([[0], np.cumsum(values)])
         sums: np.ndarray = before[start + size] - before[start]
         return sums

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from host.aggregates import Measure, Part
+from host.aggregates import Measure
 from host.backend import Probes
 from host.errors import BackendUnavailable, WindowFull
 from host.totals import Totals
@@ -155,7 +155,7 @@ class OpenCLBackend:
         measure: Measure,
         values: Sequence[np.ndarray],
     ) -> np.ndarray:
-        extremes = measure.part in (Part.LEAST, Part.LARGEST)
+        extremes = not measure.part.is_sum
         found = self.aggregates(stored, subwindows, probes, measure.name, values, extremes)
         totals = Totals(len(probes), (measure,))
         chosen = found[measure.part.value if extremes else "sum"]
