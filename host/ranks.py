@@ -65,6 +65,8 @@ def _below(zeros, sums, begin, end, bound):  # type: ignore[no-untyped-def]
         if limit >= count:
             result[question] = sums[0, high] - sums[0, low]
             continue
+        if limit <= 0:
+            continue
         total = 0
         for level in range(levels):
             low_zeros, high_zeros = np.int64(zeros[level, low]), np.int64(zeros[level, high])
