@@ -126,13 +126,14 @@ class Seeker(wiring.Component):
         fetches = Signal()
         m.d.comb += fetches.eq(~head.end & (fresh | ~self.dense))
         m.d.comb += again.o.ready.eq(free)
-        with m.If(free & ~again.o.valid):
-            with m.If(head.end):
-                m.d.comb += go.eq(self.head_valid & (self.searches == 0))
-            with m.Else():
-                m.d.comb += go.eq(
-                    self.head_valid & (self.dense | (self.searches != self.SEARCHES))
-                )
+        # Registers: one search can enter before they are seen.
+        quiet = Signal(init=1)
+        may_enter = Signal(init=1)
+        entered = Signal()
+        m.d.sync += quiet.eq((self.searches == 0) & ~entered)
+        m.d.sync += may_enter.eq(self.dense | (self.searches <= self.SEARCHES - 2))
+        allowed = Mux(head.end, quiet, may_enter)
+        m.d.comb += go.eq(self.head_valid & allowed & free & ~again.o.valid)
         with m.If(go):
             m.d.sync += fetched.eq(self.dense & ~head.end)
             m.d.sync += parity.eq(parity ^ (fetches & self.dense))
@@ -165,7 +166,6 @@ class Seeker(wiring.Component):
         m.d.comb += self.asking.i.payload.address.eq(self.base + Cat(index, chosen.partition))
         m.d.comb += self.asking.i.payload.count.eq(Mux(self.dense, self.words_in_partition, 1))
 
-        entered = Signal()
         left = Signal()
         m.d.comb += entered.eq(go & ~head.end & ~self.dense)
         m.d.comb += left.eq(self.out.i.valid & ~self.out.i.payload.end & ~self.dense)
