@@ -1,14 +1,14 @@
 """In-simulator tests of hw.rtl.indexer.Indexer."""
 
 import cocotb
-from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, RisingEdge
+from cocotb.triggers import ClockCycles
 
 from hw.rtl.indexer import index_address_bits
 from hw.rtl.layouts import key_shape, word_layout
 from hw.rtl.memory import write_layout
 from hw.spec import JoinParams
 from sim.coverage import Coverage
+from sim.design_bench import DesignBench
 from sim.elaborate import bench_settings
 from sim.scoreboard import index_array
 from sim.stimulus import KINDS, STALL_RATES, generator, sorted_tuples
@@ -21,29 +21,15 @@ ENTRY = write_layout(key_shape(PARAMS), index_address_bits(PARAMS, ADDRESS_BITS)
 COVER = Coverage("indexer", kind=KINDS, stall_in=STALL_RATES, stall_out=STALL_RATES, slot=(0, 1))
 
 
-class Bench:
+class Bench(DesignBench):
     """An indexer between a source of words and sinks for words and entries."""
 
     def __init__(self, dut, rng, stall_in=0.0, stall_out=0.0):
-        self.dut = dut
+        super().__init__(dut)
         out = stalls(rng, stall_out)
         self.merged = StreamSource(dut, "merged__writes", shape=WRITE, pause=stalls(rng, stall_in))
         self.main = StreamSink(dut, "main__writes", shape=WRITE, pause=out)
         self.index = StreamSink(dut, "index__writes", shape=ENTRY, pause=out)
-
-    async def start(self):
-        Clock(self.dut.clk, 10, unit="ns").start()
-        await self.reset()
-
-    async def reset(self):
-        self.dut.rst.value = 1
-        await ClockCycles(self.dut.clk, 2)
-        self.dut.rst.value = 0
-
-    async def stop(self):
-        await RisingEdge(self.dut.clk)
-        for end in (self.merged, self.main, self.index):
-            end.stop()
 
     async def check(self, tuples, slot):
         """Send a main array; the same words and its index array must come out."""

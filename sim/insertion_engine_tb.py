@@ -2,7 +2,6 @@
 
 import cocotb
 import numpy as np
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 
 from hw.rtl.insertion_engine import insertion_layout
@@ -10,6 +9,7 @@ from hw.rtl.layouts import key_shape, row_count, word_layout
 from hw.rtl.memory import ReadPort, WritePort
 from hw.spec import JoinParams, tuple_dtype
 from sim.coverage import Coverage
+from sim.design_bench import DesignBench
 from sim.elaborate import bench_settings
 from sim.scoreboard import index_array, merged, same_tuples
 from sim.stimulus import KINDS, STALL_RATES, generator, sorted_tuples
@@ -38,11 +38,11 @@ COVER = Coverage(
 )
 
 
-class Bench:
+class Bench(DesignBench):
     """Drives the commands and the memories of an InsertionBench."""
 
     def __init__(self, dut, rng, stall=0.0):
-        self.dut = dut
+        super().__init__(dut)
         pause = stalls(rng, stall)
         word, key = word_layout(PARAMS), key_shape(PARAMS)
 
@@ -66,21 +66,6 @@ class Bench:
         self.words = sink("dump__words", word)
         self.peek = source("peek__requests", payload(peeks))
         self.entries = sink("peek__words", key)
-        self.ends = [end for end in vars(self).values() if hasattr(end, "stop")]
-
-    async def start(self):
-        Clock(self.dut.clk, 10, unit="ns").start()
-        await self.reset()
-
-    async def reset(self):
-        self.dut.rst.value = 1
-        await ClockCycles(self.dut.clk, 2)
-        self.dut.rst.value = 0
-
-    async def stop(self):
-        await RisingEdge(self.dut.clk)
-        for end in self.ends:
-            end.stop()
 
     async def store(self, main, slot):
         """Put a main array and its index array where the engine finds them."""

@@ -2,12 +2,12 @@
 
 import numpy as np
 from amaranth.lib.wiring import In, Out
-from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge
+from cocotb.triggers import ClockCycles, FallingEdge
 
 from hw.spec import NOT, RECORD, Band, Predicate, Side, compare
 from hw.spec.predicates import registers
 from hw.spec.reference import probe_records
+from sim.design_bench import DesignBench
 from sim.stream_bfm import Codec, StreamSink, StreamSource, stalls
 
 __all__ = [
@@ -101,7 +101,7 @@ def register_bits(predicate, side: Side, key_bits, shape):
     return Codec(shape).pack(filled), len(bands)
 
 
-class StreamBench:
+class StreamBench(DesignBench):
     """A design just out of reset: a source at each input stream, a sink at each output stream.
 
     `members` are those of the design's signature; ports of memory count by their inner streams.
@@ -109,30 +109,14 @@ class StreamBench:
     """
 
     def __init__(self, dut, members, rng, stall_in=0.0, stall_out=0.0):
-        self.dut = dut
+        super().__init__(dut)
         self.shapes = {}
-        self.ends = []
         pauses = {In: stalls(rng, stall_in), Out: stalls(rng, stall_out)}
         for name, flow, member in _streams(members):
             self.shapes[name] = member.members["payload"].shape
             make = StreamSource if flow is In else StreamSink
             end = make(dut, name, shape=self.shapes[name], pause=pauses[flow])
             setattr(self, name, end)
-            self.ends.append(end)
-
-    async def start(self):
-        Clock(self.dut.clk, 10, unit="ns").start()
-        await self.reset()
-
-    async def reset(self):
-        self.dut.rst.value = 1
-        await ClockCycles(self.dut.clk, 2)
-        self.dut.rst.value = 0
-
-    async def stop(self):
-        await RisingEdge(self.dut.clk)
-        for end in self.ends:
-            end.stop()
 
     async def set(self, **registers):
         """Registers of the design, between frames; they are seen two cycles later."""

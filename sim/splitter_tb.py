@@ -1,12 +1,12 @@
 """In-simulator tests of hw.rtl.splitter.Splitter, its memories outside of the design."""
 
 import cocotb
-from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, RisingEdge
+from cocotb.triggers import ClockCycles
 
 from hw.rtl.splitter import piece_layout, split_layout
 from hw.spec import JoinParams, tuple_dtype
 from sim.coverage import Coverage
+from sim.design_bench import DesignBench
 from sim.elaborate import bench_settings
 from sim.memory_bfm import MemoryBfm
 from sim.scoreboard import cut_points, index_array
@@ -29,11 +29,11 @@ COVER = Coverage(
 )
 
 
-class Bench:
+class Bench(DesignBench):
     """A splitter with its memories."""
 
     def __init__(self, dut, rng, memory="fast", stall=0.0):
-        self.dut = dut
+        super().__init__(dut)
         slow = MEMORIES[memory]
         cells = [0] * (2 * SLOT), [0] * (2 * PARAMS.partitions), [0] * (1 << BATCH_BITS)
         self.main = MemoryBfm(dut, read="main", cells=cells[0], address_bits=MAIN_BITS, **slow)
@@ -43,20 +43,6 @@ class Bench:
         splits = split_layout(PARAMS, MAIN_BITS)
         self.splits = StreamSource(dut, "splits", shape=splits, pause=pause)
         self.pieces = StreamSink(dut, "pieces", shape=piece_layout(PARAMS), pause=pause)
-
-    async def start(self):
-        Clock(self.dut.clk, 10, unit="ns").start()
-        await self.reset()
-
-    async def reset(self):
-        self.dut.rst.value = 1
-        await ClockCycles(self.dut.clk, 2)
-        self.dut.rst.value = 0
-
-    async def stop(self):
-        await RisingEdge(self.dut.clk)
-        for end in (self.main, self.index, self.batch, self.splits, self.pieces):
-            end.stop()
 
     def send(self, main, batch, slot):
         store(self.main.cells, slot * SLOT, cells_of(main))

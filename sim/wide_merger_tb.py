@@ -3,12 +3,12 @@
 import json
 
 import cocotb
-from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, RisingEdge
+from cocotb.triggers import ClockCycles
 
 from hw.rtl.layouts import tuple_layout, wide_token
 from hw.spec import JoinParams
 from sim.coverage import Coverage
+from sim.design_bench import DesignBench
 from sim.elaborate import bench_settings
 from sim.scoreboard import merged, same_tuples
 from sim.stimulus import KINDS, STALL_RATES, generator, merge_cases, sorted_tuples
@@ -24,29 +24,15 @@ COVER = Coverage(
 )
 
 
-class Bench:
+class Bench(DesignBench):
     """A wide merger with a source at each input and a sink at its output."""
 
     def __init__(self, dut, rng, stall_in=0.0, stall_out=0.0):
-        self.dut = dut
+        super().__init__(dut)
         pause_in = stalls(rng, stall_in)
         self.main = StreamSource(dut, "main", shape=TOKEN, pause=pause_in)
         self.batch = StreamSource(dut, "batch", shape=TOKEN, pause=pause_in)
         self.merged = StreamSink(dut, "merged", shape=TOKEN, pause=stalls(rng, stall_out))
-
-    async def start(self):
-        Clock(self.dut.clk, 10, unit="ns").start()
-        await self.reset()
-
-    async def reset(self):
-        self.dut.rst.value = 1
-        await ClockCycles(self.dut.clk, 2)
-        self.dut.rst.value = 0
-
-    async def stop(self):
-        await RisingEdge(self.dut.clk)
-        for end in (self.main, self.batch, self.merged):
-            end.stop()
 
     def send(self, main, batch):
         self.main.send(frame(main))
