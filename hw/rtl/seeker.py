@@ -4,13 +4,19 @@ from amaranth.hdl import *
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.rtl.layouts import check_geometry, row_count, token, word_layout
+from hw.rtl.layouts import check_geometry, order_of, row_count, token, word_layout
 from hw.rtl.memory import ReadPort
 from hw.rtl.partitioner import target_layout
 from hw.rtl.plumbing import Buffer, ShortQueue
 from hw.spec import JoinParams
 
 __all__ = ["Seeker"]
+
+
+def comes_before(key, bound):
+    """Whether a stored key comes before a bound: one comparison of unsigned numbers."""
+    beyond = bound[-1] ^ bound[-2]  # the bound after the largest key, which has a bit more
+    return beyond | (order_of(key) < order_of(bound[:-1]))
 
 
 class Seeker(wiring.Component):
@@ -262,7 +268,7 @@ class Seeker(wiring.Component):
 
     def _passes(self, word, state):
         """Whether all of the word comes before the bound, and another word of it follows."""
-        below = word.stored[-1] & (word.keys[-1] < state.bound)
+        below = word.stored[-1] & comes_before(word.keys[-1], state.bound)
         return (word.parity != state.parity) | (below & ~word.last)
 
     def _count(self, m, word, state, emitted):
@@ -280,7 +286,7 @@ class Seeker(wiring.Component):
         m.d.sync += under_way[1].eq(under_way[0])
         m.d.sync += under_way[2].eq(under_way[1])
         for lane in range(lanes):
-            below = kept.keys[lane] < under_way[0].bound
+            below = comes_before(kept.keys[lane], under_way[0].bound)
             m.d.sync += before[lane].eq(kept.stored[lane] & below)
         m.d.sync += count.eq(sum(before[lane] for lane in range(lanes)))
 

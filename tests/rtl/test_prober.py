@@ -116,6 +116,15 @@ def test_bounds_in_any_order_and_empty_intervals(dense):
 
 
 @MODES
+def test_the_ends_of_the_keys(dense):
+    smallest, largest = -(1 << 31), (1 << 31) - 1
+    keys = np.array([smallest] * 3 + [-1, 0] + [largest] * 5)
+    bounds = [(smallest, smallest + 1), (smallest, largest), (0, largest + 1)]
+    bounds += [(largest, largest + 1), (largest + 1, largest + 1)]
+    assert records_of(keys, bounds, dense=dense) == expected(keys, bounds)
+
+
+@MODES
 def test_frames_follow_each_other(dense):
     keys = np.arange(64)
     assert records_of(keys, [(3, 40)], dense=dense, frames=4) == [(3, 40)]
