@@ -18,10 +18,11 @@ from hw.spec.tuples import NOT, RECORD, Side, key_dtype, tuple_dtype
 
 __all__ = ["RtlBackend", "CoreUse"]
 
-#: A batch that has at least one probe for so many stored tuples is scanned, not searched.
-DENSE_ROWS_PER_PROBE = 64
+#: A batch that has at least one probe for so many stored tuples is scanned, not searched: a scan
+#: reads four words for it, a search five.
+DENSE_ROWS_PER_PROBE = 16
 #: Words of keys that one prober takes in its turn: as the probing engine's figures were taken.
-DENSE_CHUNK, SPARSE_CHUNK = 16, 2
+DENSE_CHUNK, SPARSE_CHUNK = 16, 2  # explicit intervals need an even number
 #: Cycles without a reply after which a core is taken for dead, beyond 64 for each row sent.
 PATIENCE_CYCLES = 8_000_000
 
