@@ -10,7 +10,7 @@ from hw.spec.tuples import key_limits
 from tests.rtl.helpers import run, stream_get, stream_put
 
 
-def bounds_of(predicate, side, keys, key_bits=32):
+def bounds_of(predicate, side, keys, key_bits=32, pause=0):
     """What the gateware makes of those probe keys: (lo, hi + 1) for each band."""
     generator = BoundaryGenerator(JoinParams(key_bits=key_bits))
     words = registers(predicate, side, key_bits)
@@ -26,7 +26,9 @@ def bounds_of(predicate, side, keys, key_bits=32):
         await stream_put(ctx, generator.probes, {"end": 1})
 
     async def get(ctx):
+        await ctx.tick().repeat(10 * pause + 1)
         while not (token := await stream_get(ctx, generator.bounds)).end:
+            await ctx.tick().repeat(pause + 1)
             answer.append((token.data.lo, token.data.hi))
 
     run(generator, put, get)
@@ -73,6 +75,14 @@ def test_four_bands_come_in_the_order_of_the_predicate(side):
     answer = bounds_of(Predicate(bands), side, keys)
     assert len(answer) == 20
     assert same(answer, expected(Predicate(bands), side, keys))
+
+
+@pytest.mark.parametrize("pause", [1, 3])
+def test_a_stalled_generator_waits(pause):
+    predicate = Predicate((Band(-20, -10), Band(5, 6)))
+    keys = list(range(40))
+    answer = bounds_of(predicate, Side.LEFT, keys, pause=pause)
+    assert same(answer, expected(predicate, Side.LEFT, keys))
 
 
 def test_a_bound_beyond_every_key_saturates_and_stays_in_order():

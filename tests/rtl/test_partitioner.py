@@ -11,7 +11,7 @@ BOTH = pytest.mark.parametrize("kind", [PipelinedPartitioner, ReboundingPartitio
 PARAMS = JoinParams(subwindow=64, partitions=16, lanes=4)  # partitions of 4 tuples
 
 
-def partitions_of(kind, index, rows, bounds, params=PARAMS, arrays=1, array=0):
+def partitions_of(kind, index, rows, bounds, params=PARAMS, arrays=1, array=0, pause=0):
     """The pairs of bounds with their target partitions."""
     partitioner = kind(params, arrays)
     answer = []
@@ -19,11 +19,13 @@ def partitions_of(kind, index, rows, bounds, params=PARAMS, arrays=1, array=0):
     async def put(ctx):
         ctx.set(partitioner.array, array)
         ctx.set(partitioner.rows, rows)
-        for partition, key in enumerate(index):
-            entry = {"array": array, "partition": partition, "key": int(key)}
-            ctx.set(partitioner.entries.payload, entry)
-            ctx.set(partitioner.entries.valid, 1)
-            await ctx.tick()
+        # Every other index array has other keys.
+        for number in [array, *(set(range(arrays)) - {array})]:
+            for partition, key in enumerate(index if number == array else reversed(index)):
+                entry = {"array": number, "partition": partition, "key": int(key)}
+                ctx.set(partitioner.entries.payload, entry)
+                ctx.set(partitioner.entries.valid, 1)
+                await ctx.tick()
         ctx.set(partitioner.entries.valid, 0)
         for lo, hi in bounds:
             token = {"data": {"lo": int(lo), "hi": int(hi)}, "end": 0}
@@ -31,7 +33,9 @@ def partitions_of(kind, index, rows, bounds, params=PARAMS, arrays=1, array=0):
         await stream_put(ctx, partitioner.bounds, {"end": 1})
 
     async def get(ctx):
+        await ctx.tick().repeat(20 * pause + 1)
         while not (token := await stream_get(ctx, partitioner.targets)).end:
+            await ctx.tick().repeat(pause + 1)
             data = token.data
             answer.append((data.lo.bound, data.lo.partition, data.hi.bound, data.hi.partition))
 
@@ -53,6 +57,15 @@ def test_every_bound_finds_the_last_partition_that_begins_before_it(kind):
     index = list(range(0, 160, 10))
     bounds = [(b, b + 13) for b in range(-5, 165)]
     assert partitions_of(kind, index, 64, bounds) == expected(index, 64, bounds)
+
+
+@BOTH
+@pytest.mark.parametrize("pause", [1, 3])
+def test_a_stalled_search_waits(kind, pause):
+    index = list(range(0, 160, 10))
+    bounds = [(b % 160, (b * 7) % 160) for b in range(0, 600, 13)]
+    answer = partitions_of(kind, index, 64, bounds, pause=pause)
+    assert answer == expected(index, 64, bounds)
 
 
 @BOTH
