@@ -1,7 +1,7 @@
 # Watersmeet. `make help` lists what can be made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup machine test quick demo soak sim formal mutants pnr binaries bench report lock clean
+.PHONY: help setup machine test quick demo soak sim formal mutants rtl pnr binaries bench report lock clean
 
 MINUTES ?= 10
 SIM ?= verilator
@@ -62,6 +62,9 @@ formal: setup  ## the gateware's proofs
 
 mutants: setup  ## break each gateware component in listed ways; its tests must notice
 	@$(RUN) .venv/bin/python -m sim.mutants
+
+rtl: setup  ## the gateware as libraries for the rtl backend
+	@$(RUN) .venv/bin/python -m sim.build
 
 pnr: setup  ## place and route components for the ECP5
 	@$(RUN) .venv/bin/python -m sim.pnr
