@@ -34,7 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     try:
-        with _Terminable():
+        with _Terminable() as ending:
+            arguments.check_ending = ending.check
             code: int = import_module(f"host.commands.{arguments.module}").run(arguments)
             sys.stdout.flush()
             return code
@@ -71,19 +72,30 @@ def _fail(sentence: str, code: int = 1) -> int:
 
 
 class _Terminable:
-    """While it is entered, SIGTERM unwinds the stack, so that files under way are removed."""
+    """While it is entered, SIGTERM unwinds the stack, so that files under way are removed.
 
-    def __enter__(self) -> None:
+    An exception is lost where the signal comes while Python runs a callback of its own (an
+    import's, a weak reference's): long work also calls `check` now and then.
+    """
+
+    def __enter__(self) -> "_Terminable":
+        self._asked = False
         self._before: Any = None
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGTERM, self._end)
+        return self
 
     def __exit__(self, *_: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGTERM, self._before)
 
-    def _end(self, *_: object) -> NoReturn:
-        raise SystemExit(_TERMINATED)
+    def check(self) -> None:
+        if self._asked:
+            raise SystemExit(_TERMINATED)
+
+    def _end(self, *_: object) -> None:
+        self._asked = True
+        self.check()
 
 
 class _Parser(argparse.ArgumentParser):

@@ -22,8 +22,13 @@ class Pipeline(Generic[T, Result]):
 
     def __init__(self, work: Callable[[T], Iterator[Result]], ahead: int = 2) -> None:
         self._work = work
-        self._results: queue.Queue[object] = queue.Queue(ahead)
-        self._items: queue.Queue[object] = queue.Queue(1)
+        # Simple queues have no lock in Python: what a signal raises in the reader at any moment
+        # leaves none behind that the thread would wait for.
+        self._items: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self._room: queue.SimpleQueue[None] = queue.SimpleQueue()
+        for _ in range(ahead):
+            self._room.put(None)
         self._busy = False
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watersmeet-pipeline", daemon=True)
@@ -44,6 +49,7 @@ class Pipeline(Generic[T, Result]):
         """The results of the item that runs, as they come; what its work raises is raised here."""
         while self._busy:
             result = self._results.get()
+            self._room.put(None)
             if result is _END:
                 self._busy = False
             elif isinstance(result, _Failure):
@@ -73,10 +79,12 @@ class Pipeline(Generic[T, Result]):
         """Wait for room, but not for a reader who has gone."""
         while True:
             try:
-                return self._results.put(result, timeout=0.1)
-            except queue.Full:
+                self._room.get(timeout=0.1)
+            except queue.Empty:
                 if self._closing.is_set():
                     raise _Closed from None
+            else:
+                return self._results.put(result)
 
     def close(self) -> None:
         """End the thread; results that nobody read are dropped."""

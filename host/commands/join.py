@@ -39,7 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.late_output:
             late = open_things.enter_context(Sink(arguments.late_output, late_schema(join)))
         pieces = feed(sources, join.options.arrival_columns, _rows_at_once(join.options.batch))
-        _push_all(join, pieces, output, late, open_things.enter_context(_progress(sources)))
+        advance = open_things.enter_context(_progress(sources))
+        _push_all(join, pieces, output, late, advance, arguments.check_ending)
     try:
         if isinstance(output, Preview):
             output.show(sys.stdout)
@@ -77,15 +78,18 @@ def _push_all(
     output: Sink | Preview,
     late: Sink | None,
     advance: Callable[[int], None],
+    check_ending: Callable[[], None],
 ) -> None:
     for piece in pieces:
         for batch in _results(join, piece):
             output.write(batch)
+            check_ending()
         _write_late(join, late)
         if not isinstance(piece, Side):
             advance(sum(part.num_rows for part in piece if part is not None))
     for batch in join.finish():
         output.write(batch)
+        check_ending()
     _write_late(join, late)
 
 
