@@ -1,7 +1,7 @@
 """How many of a stretch of numbers lie below a bound, and what goes with them: a wavelet matrix.
 
-Claude, Navarro and Ordonez's structure (Information Systems 47, 2015), for a batch of questions
-at once. One bit of the numbers is looked at on each level, so a question costs the logarithm of
+The structure of "The wavelet matrix" (Information Systems 47, 2015), for a batch of questions at
+once. One bit of the numbers is looked at on each level, so a question costs the logarithm of
 what there is, however long the stretch is.
 """
 
