@@ -32,8 +32,9 @@ def test_eight_probers_keep_the_figures():
     )
     found = re.findall(r"figure probing engine, (\w+) .*? ([\d.]+) probes a cycle", text)
     assert len(found) == 5
-    # A short batch (main array / 1024) is mostly latency: it is printed, and has no bound yet.
-    least = {"dense": 2.0, "sparse": 1.0, "short": 0.0}
+    # A short batch (main array / 1024) is mostly latency. It should reach 1.0 and does not yet:
+    # the bound only keeps it from getting worse.
+    least = {"dense": 2.0, "sparse": 1.0, "short": 0.45}
     assert [each for each in found if float(each[1]) < least[each[0]]] == []
 
 
