@@ -8,12 +8,13 @@ from typing import Protocol
 import numpy as np
 
 from host.aggregates import Measure
+from host.candidates import Candidates, RunCandidates
 from host.records import Runs, sizes
 from host.totals import Totals, over_runs
 from hw.spec.predicates import Predicate
 from hw.spec.tuples import Side
 
-__all__ = ["Backend", "PlainBackend", "Probes"]
+__all__ = ["Backend", "PlainBackend", "Probes", "RecordFinder"]
 
 
 @dataclass(frozen=True)
@@ -75,14 +76,19 @@ class Backend(Protocol):
         The records are the caller's: no later call touches them.
         """
 
+    def find(
+        self, stored: Side, subwindows: Sequence[int], probes: Probes
+    ) -> Sequence[Candidates]:
+        """The same as candidates of each subwindow, valid until the next insert."""
+
+    def find_among(self, tuples: np.ndarray, probes: Probes) -> Candidates:
+        """The same of tuples that are not stored: those of a batch meet each other so."""
+
     def counts(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
         """int64: the matches of each probe in all those subwindows together."""
 
     def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
-        """RECORD of shape (probes, runs): positions in `tuples`, sorted as for an insert.
-
-        The tuples of a batch meet each other so, without being stored.
-        """
+        """RECORD of shape (probes, runs): positions in `tuples`, sorted as for an insert."""
 
     def aggregate(
         self,
@@ -118,7 +124,23 @@ class Backend(Protocol):
 _PASSING = 0xFFFF_FFFE
 
 
-class PlainBackend:
+class RecordFinder:
+    """`find` and `find_among` of an engine that answers with records."""
+
+    def find(
+        self: Backend, stored: Side, subwindows: Sequence[int], probes: Probes
+    ) -> Sequence[Candidates]:
+        records = self.probe(stored, subwindows, probes)
+        return [
+            RunCandidates(found, self.rids(stored, number))
+            for number, found in zip(subwindows, records, strict=True)
+        ]
+
+    def find_among(self: Backend, tuples: np.ndarray, probes: Probes) -> Candidates:
+        return RunCandidates(self.match(tuples, probes), tuples["rid"])
+
+
+class PlainBackend(RecordFinder):
     """`counts`, `match` and `aggregate` by the other calls, where there is no better way."""
 
     def counts(

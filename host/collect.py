@@ -50,7 +50,7 @@ class Collector:
             if not totals.measures:
                 continue
             measures = [one for one in totals.measures if not self._summed(hits, one, totals)]
-            for probe, row in hits.pairs(hits.runs, CHUNK_PAIRS) if measures else ():
+            for probe, row in hits.pairs(CHUNK_PAIRS) if measures else ():
                 keep: np.ndarray | slice = slice(None)
                 if self.check is not None:
                     keep = self.check(*_row_pairs(hits, probe, row))
@@ -71,7 +71,7 @@ class Collector:
     def _checked_counts(self, hits: Hits) -> np.ndarray:
         assert self.check is not None
         counts = np.zeros(len(hits.probe.order), np.int64)
-        for probe, row in hits.pairs(hits.runs, CHUNK_PAIRS):
+        for probe, row in hits.pairs(CHUNK_PAIRS):
             kept = probe[self.check(*_row_pairs(hits, probe, row))]
             counts += np.bincount(kept, minlength=len(counts))
         return counts
@@ -82,7 +82,7 @@ class Collector:
             unordered = (
                 _row_pairs(hits, *chunk)
                 for hits in found
-                for chunk in hits.pairs(hits.runs, CHUNK_PAIRS)
+                for chunk in hits.pairs(CHUNK_PAIRS)
             )
             return _gathered(self._checked(pairs) for pairs in unordered)
         return self._ordered(prepared, found)
@@ -115,8 +115,8 @@ class Collector:
         lefts, rights, places, partners = [], [], [], []
         for hits in found:
             positions = hits.probe.positions[hits.probe.order]
-            runs = hits.runs.only((positions >= begin) & (positions < end))
-            for probe, row in hits.pairs(runs, CHUNK_PAIRS):
+            wanted = (positions >= begin) & (positions < end)
+            for probe, row in hits.pairs(CHUNK_PAIRS, wanted):
                 left, right = _row_pairs(hits, probe, row)
                 lefts.append(left)
                 rights.append(right)
@@ -136,8 +136,8 @@ class Collector:
     def _one_tuple(self, found: list[Hits], position: int) -> Iterator[RowPairs]:
         """One tuple with more than a chunk of pairs; hits come oldest subwindow first."""
         for hits in found:
-            runs = hits.runs.only(hits.probe.positions[hits.probe.order] == position)
-            chunks: Iterable[tuple[np.ndarray, np.ndarray]] = hits.pairs(runs, CHUNK_PAIRS)
+            wanted = hits.probe.positions[hits.probe.order] == position
+            chunks: Iterable[tuple[np.ndarray, np.ndarray]] = hits.pairs(CHUNK_PAIRS, wanted)
             if self.order == "strict":
                 chunks = _sorted_by_row(list(chunks))
             for probe, row in chunks:

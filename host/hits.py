@@ -1,4 +1,4 @@
-"""What a batch of probes found in one subwindow: records, and pairs out of them."""
+"""What a batch of probes found in one subwindow: candidates, and exact pairs out of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -6,36 +6,31 @@ from functools import cached_property
 
 import numpy as np
 
+from host.candidates import Candidates
 from host.chain import TIME
 from host.preprocess import SideBatch
-from host.records import Runs, sizes
 from host.totals import Totals
 
 __all__ = ["Found", "Hits"]
 
-#: Positions to a probe from which on sums are cheaper than looking at every one.
-_MANY = 8
 _RIDS = 1 << 32
 
 
 @dataclass(frozen=True)
 class Hits:
-    """Records of the sorted probes of `probe` in one subwindow of the other stream.
+    """Candidates of the sorted probes of `probe` in one subwindow of the other stream.
 
-    records      shape (probes, runs)
-    rids         the mirror: rid of each position
     base         number in the stream of rid 0
     carried      arrays by rid: event times (TIME) where the window is of time, measures
     first, last  the closed interval of places that each probe sees
-    covered      probes whose window covers the whole subwindow, so that every record holds;
+    covered      probes whose window covers the whole subwindow, so that every candidate holds;
                  None if it is so for all
     unseen       probes that see nothing of the subwindow; None if there are none
     in_batch     the stored tuples are of the same batch: only those that arrived before count
     """
 
     probe: SideBatch
-    records: np.ndarray
-    rids: np.ndarray
+    candidates: Candidates
     base: int
     carried: dict[str, np.ndarray]
     first: np.ndarray
@@ -45,13 +40,13 @@ class Hits:
     in_batch: bool = False
 
     @cached_property
-    def runs(self) -> Runs:
-        runs = Runs.of(self.records, len(self.rids))
-        return runs if self.unseen is None else runs.only(~self.unseen)
+    def seeing(self) -> np.ndarray | None:
+        """Probes that see something of the subwindow; None if all do."""
+        return None if self.unseen is None else ~self.unseen
 
     def sizes(self) -> np.ndarray:
-        """Candidates of each probe, before the exact filter: differences of records."""
-        found = sizes(self.records, len(self.rids))
+        """Candidates of each probe, before the exact filter."""
+        found = self.candidates.sizes()
         if self.unseen is not None:
             found[self.unseen] = 0
         return found
@@ -61,31 +56,28 @@ class Hits:
         if self.covered is None and not self.in_batch:
             return self.sizes()
         if self.covered is None:
-            counts, partial = np.zeros(len(self.records), np.int64), self.runs
+            counts, partial = np.zeros(len(self.first), np.int64), self.seeing
         else:
-            counts, partial = self.sizes(), self.runs.only(~self.covered)
-            counts[~self.covered] = 0
-        edges = self.edges if self.has_many(partial) else None
-        if edges is not None:
-            np.add.at(counts, partial.probe, self._sums(partial, edges, None))
-            return counts
-        for probe, position in partial.chunks(most_pairs):
-            kept, _ = self.filtered(probe, position)
+            counts, partial = self.sizes(), ~self.covered
+            counts[partial] = 0
+            if self.seeing is not None:
+                partial = partial & self.seeing
+        sums = self._sums(partial, None)
+        if sums is not None:
+            return counts + sums
+        for probe, rid in self.candidates.pairs(most_pairs, partial):
+            kept, _ = self.filtered(probe, rid)
             counts += np.bincount(kept, minlength=len(counts))
         return counts
 
     def sums(self, values: np.ndarray) -> np.ndarray | None:
         """Sums of int64 `values` (by rid) over each probe's matches; None if pairs are better."""
-        edges = self.edges if self.has_many(self.runs) else None
-        if edges is None:
-            return None
-        totals = np.zeros(len(self.records), np.int64)
-        np.add.at(totals, self.runs.probe, self._sums(self.runs, edges, values))
-        return totals
+        return self._sums(self.seeing, values)
 
-    def has_many(self, runs: Runs) -> bool:
-        """Whether these runs have so many positions that single ones should not be looked at."""
-        return int(runs.size.sum()) > _MANY * (len(self.records) + len(self.rids) // _MANY)
+    def _sums(self, only: np.ndarray | None, values: np.ndarray | None) -> np.ndarray | None:
+        if not self.candidates.has_many(only) or self.edges is None:
+            return None
+        return self.candidates.sums(*self.edges, values, only)
 
     @cached_property
     def edges(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -104,22 +96,20 @@ class Hits:
             end = np.minimum(end, self.probe.before[self.probe.order] - self.base)
         return first, np.maximum(first, end)
 
-    def _sums(
-        self, runs: Runs, edges: tuple[np.ndarray, np.ndarray], values: np.ndarray | None
-    ) -> np.ndarray:
-        from host.edges import sums_over_runs  # compiled, so only where it is worth it
+    def pairs(
+        self, most_pairs: int, only: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(probe, stored row number) of the matches, exact, in bounded chunks.
 
-        first, end = edges
-        return sums_over_runs(runs, self.rids, first[runs.probe], end[runs.probe], values)
+        `only` is a mask of the probes that are asked for.
+        """
+        if self.seeing is not None:
+            only = self.seeing if only is None else only & self.seeing
+        for probe, rid in self.candidates.pairs(most_pairs, only):
+            yield self.filtered(probe, rid)
 
-    def pairs(self, runs: Runs, most_pairs: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(probe, stored row number) of the matches in `runs`, exact, in bounded chunks."""
-        for probe, position in runs.chunks(most_pairs):
-            yield self.filtered(probe, position)
-
-    def filtered(self, probe: np.ndarray, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def filtered(self, probe: np.ndarray, rid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Drop what the probe's window does not cover (PanJoin III-G1, the filter)."""
-        rid = self.rids[position]
         row = rid.astype(np.int64) + self.base
         if self.covered is None and not self.in_batch:
             return probe, row

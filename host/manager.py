@@ -108,7 +108,7 @@ class JoinManager:
             for measure in (self.measures[chain.side] if counting else ())
             for _, future in self._ask(counted, messages.aggregate(chain, probes, measure))
         ]
-        records = self._ask(listed, lambda numbers: messages.probe(chain.side, numbers, probes))
+        listings = self._ask(listed, lambda numbers: messages.probe(chain.side, numbers, probes))
 
         def answer(found: Found) -> None:
             for _, count in counts:
@@ -116,12 +116,12 @@ class JoinManager:
             for measure, total in totals:
                 found.totals[batch.side].add(measure, total.result())
             hits = []
-            for asked, future in records:
-                for target, record, rids in zip(asked, *future.result(), strict=True):
+            for asked, future in listings:
+                for target, candidates in zip(asked, future.result(), strict=True):
                     subwindow = target.subwindow
                     hits.append(
                         Hits(
-                            batch, record, rids, subwindow.base, _values(subwindow), *seen,
+                            batch, candidates, subwindow.base, _values(subwindow), *seen,
                             target.covered, target.unseen,
                         )
                     )
@@ -147,12 +147,12 @@ class JoinManager:
         # In turn, as subwindows are dealt.
         worker = self.workers[self.chains[stored.side].created % len(self.workers)]
         tuples = stored.tuples(0, len(stored), stored.first)
-        future = worker.run(lambda backend: backend.match(tuples, probes))
+        future = worker.run(lambda backend: backend.find_among(tuples, probes))
 
         def answer(found: Found) -> None:
             found.hits.append(
                 Hits(
-                    probe, future.result(), tuples["rid"], stored.first, stored.carried, *seen,
+                    probe, future.result(), stored.first, stored.carried, *seen,
                     covered=None, unseen=None, in_batch=True,
                 )
             )

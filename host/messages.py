@@ -1,11 +1,12 @@
 """PanJoin step 3, sending: the commands of a batch as a worker's backend is given them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from host.aggregates import Measure
 from host.backend import Backend, Probes
+from host.candidates import Candidates
 from host.chain import Chain, Subwindow
 from hw.spec.tuples import Side
 
@@ -34,12 +35,8 @@ def aggregate(
 
 def probe(
     side: Side, numbers: list[int], probes: Probes
-) -> Callable[[Backend], tuple[np.ndarray, list[np.ndarray]]]:
-    def command(backend: Backend) -> tuple[np.ndarray, list[np.ndarray]]:
-        records = backend.probe(side, numbers, probes)
-        return records, [backend.rids(side, number) for number in numbers]
-
-    return command
+) -> Callable[[Backend], Sequence[Candidates]]:
+    return lambda backend: backend.find(side, numbers, probes)
 
 
 def read(side: Side, subwindow: Subwindow) -> Callable[[Backend], np.ndarray]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from host.aggregates import Measure
-from host.backend import Probes
+from host.backend import Probes, RecordFinder
 from host.errors import BackendUnavailable, WindowFull
 from host.totals import Totals
 from hw.opencl.aggregation import AggregationEngine
@@ -25,7 +25,7 @@ from hw.spec.tuples import Side, key_dtype, tuple_dtype
 __all__ = ["OpenCLBackend"]
 
 
-class OpenCLBackend:
+class OpenCLBackend(RecordFinder):
     """Backend over hw.opencl; see host.backend.Backend for what every engine promises.
 
     `mode` "tiered" keeps a sorted insertion tier before each main array; "paper" is PanJoin's

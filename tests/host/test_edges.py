@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import host
+from host.candidates import RunCandidates
 from host.edges import sums_over_runs
-from host.hits import Hits
 from host.ranks import RankMatrix
 from host.records import Runs
 from tests.helpers import stream
@@ -71,9 +71,9 @@ def test_many_matches_have_the_same_counts_and_sums_either_way(monkeypatch, wind
             return pa.Table.from_batches([*join.push(*tables), *join.finish()]).to_pylist()
 
     called = []
-    sums = Hits._sums
-    monkeypatch.setattr(Hits, "_sums", lambda *given: called.append(1) or sums(*given))
+    sums = RunCandidates.sums
+    monkeypatch.setattr(RunCandidates, "sums", lambda *given: called.append(1) or sums(*given))
     by_edges = run()
     assert called
-    monkeypatch.setattr(Hits, "has_many", lambda *given: False)
+    monkeypatch.setattr(RunCandidates, "has_many", lambda *given: False)
     assert run() == by_edges

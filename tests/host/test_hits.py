@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host.hits import Runs
+from host.records import Runs
 from hw.spec.tuples import NOT, RECORD
 from tests.helpers import share
 

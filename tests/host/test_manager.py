@@ -68,7 +68,7 @@ class Driven:
         )
         pairs = []
         for hits in self.manager.find(prepared, counting=False).hits:
-            for probe, row in hits.pairs(hits.runs, 1_000):
+            for probe, row in hits.pairs(1_000):
                 own = (hits.probe.order[probe] + hits.probe.first).tolist()
                 some = zip(own, row.tolist(), strict=True)
                 pairs += some if hits.probe.side is Side.LEFT else ((b, a) for a, b in some)
