@@ -1,0 +1,169 @@
+"""The collection tree: brings results home, punctuated by stars (SplitJoin, section 5)."""
+
+from itertools import islice
+
+from amaranth.hdl import *
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.rtl.distribution_tree import branches, tree_depth
+from hw.rtl.plumbing import ShortQueue
+
+__all__ = ["CollectNode", "CollectionTree", "punctuated", "MOST_STARS"]
+
+#: Stars that one token can stand for.
+MOST_STARS = 15
+
+
+def punctuated(shape):
+    """So many stars, and then a result or none.
+
+    stars    punctuations before the result; a run of stars is one token, so that probes without
+             a match cost next to nothing in any order
+    present  there is `data`; a token has stars or data
+    """
+    return data.StructLayout({"data": shape, "present": 1, "stars": range(MOST_STARS + 1)})
+
+
+class CollectNode(wiring.Component):
+    """Merges punctuated streams ``i`` into ``o``: a star for a star of each input.
+
+    in_order  0: results between two stars come as they are there, every input in its turn;
+              1: all of the first input, then all of the second ... (SplitJoin, Algorithm 5)
+
+    An input whose star came waits until all others have sent theirs. One token a cycle, one
+    cycle of latency. Stars are taken from any number of inputs in one cycle, and leave with the
+    next result. `in_order` may change while nothing is inside.
+    """
+
+    def __init__(self, shape, count):
+        if count < 1:
+            raise ValueError(f"count must be from 1 on, not {count}")
+        self.count = count
+        self.shape = punctuated(shape)
+        super().__init__(
+            {
+                "i": In(stream.Signature(self.shape)).array(count),
+                "o": Out(stream.Signature(self.shape)),
+                "in_order": In(1),
+            }
+        )
+        # Attributes, so that a proof can look inside.
+        #: Stars by which an input is ahead of the slowest one.
+        self.ahead = [Signal(range(MOST_STARS + 1), name=f"ahead_{n}") for n in range(count)]
+        #: The stars of the token that an input offers are in `ahead` already; its result waits.
+        self.counted = Signal(count)
+        #: The input served last, so the last to be served again.
+        self.last = Signal(range(count))
+
+    def elaborate(self, platform):
+        m = Module()
+        room = Signal()
+        m.d.comb += room.eq(~self.o.valid | self.o.ready)
+        heard = Signal(self.count)  # inputs whose token is known with all its stars
+        reached = [self._reached(m, n, heard) for n in range(self.count)]
+        closed = _least(m, reached)
+        level = Signal(self.count)  # inputs that are at the star that all have now reached
+        m.d.comb += level.eq(Cat(stars == closed for stars in reached))
+        offers = Signal(self.count)
+        for n, i in enumerate(self.i):
+            # In order, an input waits until those before it have passed their star.
+            turn = ~self.in_order | ~level[:n].any()
+            m.d.comb += offers[n].eq(heard[n] & i.payload.present & level[n] & turn)
+        taken = self._choice(m, offers)
+        for n, i in enumerate(self.i):
+            m.d.comb += i.ready.eq(room & heard[n] & (taken[n] | ~i.payload.present))
+        with m.If(room):
+            m.d.sync += self.o.valid.eq(taken.any() | (closed != 0))
+            m.d.sync += self.o.payload.stars.eq(closed)
+            m.d.sync += self.o.payload.present.eq(taken.any())
+            for n, i in enumerate(self.i):
+                m.d.sync += self.ahead[n].eq(reached[n] - closed)
+                m.d.sync += self.counted[n].eq(heard[n] & ~i.ready)
+                with m.If(taken[n]):
+                    m.d.sync += Value.cast(self.o.payload.data).eq(Value.cast(i.payload.data))
+                    m.d.sync += self.last.eq(n)
+        return m
+
+    def _reached(self, m, n, heard):
+        """The stars by which an input is ahead when those it offers are counted."""
+        i = self.i[n]
+        total = Signal(range(2 * MOST_STARS + 1), name=f"total_{n}")
+        reached = Signal(range(MOST_STARS + 1), name=f"reached_{n}")
+        m.d.comb += total.eq(self.ahead[n] + Mux(self.counted[n], 0, i.payload.stars))
+        # More stars than can be counted wait at the input until the others have come closer.
+        m.d.comb += heard[n].eq(i.valid & (total <= MOST_STARS))
+        m.d.comb += reached.eq(Mux(heard[n], total, self.ahead[n]))
+        return reached
+
+    def _choice(self, m, offers):
+        """One of the offers: the first behind the input that was served last."""
+        later = Signal(self.count)  # inputs behind the last one
+        with m.Switch(self.last):
+            for n in range(self.count):
+                with m.Case(n):
+                    m.d.comb += later.eq(-1 << (n + 1))
+        pool = Signal(self.count)
+        taken = Signal(self.count)
+        m.d.comb += pool.eq(Mux((offers & later).any(), offers & later, offers))
+        m.d.comb += taken.eq(pool & -pool)
+        return taken
+
+
+def _least(m, numbers):
+    """The least of some numbers, by halves."""
+    if len(numbers) == 1:
+        return numbers[0]
+    half = len(numbers) // 2
+    first, second = _least(m, numbers[:half]), _least(m, numbers[half:])
+    least = Signal.like(numbers[0], name="least")
+    m.d.comb += least.eq(Mux(first < second, first, second))
+    return least
+
+
+class CollectionTree(wiring.Component):
+    """Collects the punctuated streams ``i`` of the join cores into ``o``.
+
+    leaves    number of inputs
+    fan_in    inputs of a node
+    in_order  as for CollectNode, for every node of the tree
+
+    Latency `depth` + 2 cycles at most, one token a cycle. Each leaf has a queue of
+    `queue_tokens`, so that a core works on while its neighbours are behind with their star.
+    """
+
+    def __init__(self, shape, leaves, fan_in=2, queue_tokens=16):
+        if leaves < 1:
+            raise ValueError(f"leaves must be from 1 on, not {leaves}")
+        if fan_in < 2:
+            raise ValueError(f"fan_in must be from 2 on, not {fan_in}")
+        self.data_shape, self.leaves, self.fan_in = shape, leaves, fan_in
+        self.depth = tree_depth(leaves, fan_in)
+        self.queue_tokens = queue_tokens
+        token = stream.Signature(punctuated(shape))
+        super().__init__({"i": In(token).array(leaves), "o": Out(token), "in_order": In(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        sources = []
+        for n, leaf in enumerate(self.i):
+            queue = ShortQueue(punctuated(self.data_shape), self.queue_tokens)
+            m.submodules[f"queue_{n}"] = queue
+            wiring.connect(m, wiring.flipped(leaf), queue.i)
+            sources.append(queue.o)
+        root = self._node(m, sources, self.depth, "root")
+        wiring.connect(m, root, wiring.flipped(self.o))
+        return m
+
+    def _node(self, m, sources, levels, name):
+        """The output of a subtree of so many levels above `sources`."""
+        inputs = sources
+        if levels > 1:
+            rest, inputs = iter(sources), []
+            for n, share in enumerate(branches(len(sources), self.fan_in)):
+                inputs.append(self._node(m, [*islice(rest, share)], levels - 1, f"{name}_{n}"))
+        m.submodules[name] = node = CollectNode(self.data_shape, len(inputs))
+        m.d.comb += node.in_order.eq(self.in_order)
+        for source, port in zip(inputs, node.i, strict=True):
+            wiring.connect(m, source, port)
+        return node.o
