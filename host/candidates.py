@@ -9,7 +9,7 @@ import numpy as np
 
 from host.records import Runs, sizes
 
-__all__ = ["Candidates", "RunCandidates"]
+__all__ = ["Candidates", "ListedCandidates", "RunCandidates"]
 
 #: Positions to a probe from which on sums are cheaper than looking at every one.
 _MANY = 8
@@ -41,23 +41,21 @@ class Candidates(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class RunCandidates:
-    """Records of shape (probes, runs), and `rids`, the mirror: rid of each position."""
+class _OverRuns:
+    """What all candidates do that are runs of positions, `rids` the rid of each position."""
 
-    records: np.ndarray
     rids: np.ndarray
 
-    @cached_property
-    def _all_runs(self) -> Runs:
-        return Runs.of(self.records, len(self.rids))
+    @property
+    def all_runs(self) -> Runs:
+        raise NotImplementedError
+
+    @property
+    def probes(self) -> int:
+        raise NotImplementedError
 
     def _runs(self, only: np.ndarray | None) -> Runs:
-        return self._all_runs if only is None else self._all_runs.only(only)
-
-    def sizes(self) -> np.ndarray:
-        """Differences of records."""
-        return sizes(self.records, len(self.rids))
+        return self.all_runs if only is None else self.all_runs.only(only)
 
     def pairs(
         self, most_pairs: int, only: np.ndarray | None = None
@@ -67,7 +65,7 @@ class RunCandidates:
 
     def has_many(self, only: np.ndarray | None = None) -> bool:
         positions = int(self._runs(only).size.sum())
-        return positions > _MANY * (len(self.records) + len(self.rids) // _MANY)
+        return positions > _MANY * (self.probes + len(self.rids) // _MANY)
 
     def sums(
         self, first: np.ndarray, end: np.ndarray, values: np.ndarray | None,
@@ -76,7 +74,55 @@ class RunCandidates:
         from host.edges import sums_over_runs  # compiled, so only where it is worth it
 
         runs = self._runs(only)
-        totals = np.zeros(len(self.records), np.int64)
+        totals = np.zeros(self.probes, np.int64)
         over = sums_over_runs(runs, self.rids, first[runs.probe], end[runs.probe], values)
         np.add.at(totals, runs.probe, over)
+        return totals
+
+
+@dataclass(frozen=True)
+class RunCandidates(_OverRuns):
+    """Records of shape (probes, runs), and `rids`, the mirror: rid of each position."""
+
+    records: np.ndarray
+    rids: np.ndarray
+
+    @cached_property
+    def all_runs(self) -> Runs:
+        return Runs.of(self.records, len(self.rids))
+
+    @property
+    def probes(self) -> int:
+        return len(self.records)
+
+    def sizes(self) -> np.ndarray:
+        """Differences of records."""
+        return sizes(self.records, len(self.rids))
+
+
+@dataclass(frozen=True)
+class ListedCandidates(_OverRuns):
+    """Runs as a structure lists them, over slots of its own; `rids` is the rid of each slot.
+
+    `lists` has the runs of each interval, `bands` of which make a probe.
+    """
+
+    lists: Runs
+    rids: np.ndarray
+    intervals: int
+    bands: int = 1
+
+    @cached_property
+    def all_runs(self) -> Runs:
+        lists, bands = self.lists, self.bands
+        return lists if bands == 1 else Runs(lists.probe // bands, lists.start, lists.size)
+
+    @property
+    def probes(self) -> int:
+        return self.intervals // self.bands
+
+    def sizes(self) -> np.ndarray:
+        before = np.concatenate([[0], np.cumsum(self.all_runs.size)])
+        ends = np.searchsorted(self.all_runs.probe, np.arange(self.probes + 1))
+        totals: np.ndarray = np.diff(before[ends])
         return totals

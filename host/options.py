@@ -17,7 +17,7 @@ ORDERS = ("none", "outer", "strict")
 BACKENDS = ("auto", "numpy", "opencl", "rtl", "board")
 INDEXES = ("auto", "bisort", "rap", "wib", "chain", "im", "pim", "po", "loop")
 #: Subwindow structures that this version has.
-_BUILT_INDEXES = ("auto", "bisort")
+_BUILT_INDEXES = ("auto", "bisort", "loop")
 EMITS = ("pairs", "counts", "aggregate")
 LATE = ("drop", "keep")
 
@@ -92,7 +92,12 @@ class JoinOptions:
             _one_of(name, getattr(self, name), allowed)
         if self.index not in _BUILT_INDEXES:
             raise OptionError(
-                f"index {self.index!r} is not in this version: use {' or '.join(_BUILT_INDEXES)}"
+                f"index {self.index!r} is not in this version: use {', '.join(_BUILT_INDEXES)}"
+            )
+        if self.index not in ("auto", "bisort") and self.backend not in ("auto", "numpy"):
+            raise OptionError(
+                f"index {self.index!r} runs on the host, and the backend {self.backend!r} has only "
+                "'bisort': use backend 'numpy' or leave it out"
             )
         for name in ("batch", "workers", "subwindow"):
             value = getattr(self, name)

@@ -144,10 +144,12 @@ def _micros(column):
     return column.cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()
 
 
-def open_engine(name, key_bits=32):
+def open_engine(name, key_bits=32, index="bisort"):
     """An engine by its name."""
     nothing = pa.schema([("a", pa.int64())])
-    options = JoinOptions(on="l.a = r.a", window="none", left=nothing, right=nothing, backend=name)
+    options = JoinOptions(
+        on="l.a = r.a", window="none", left=nothing, right=nothing, backend=name, index=index
+    )
     return backend_opener(options, key_bits)()
 
 

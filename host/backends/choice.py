@@ -42,23 +42,33 @@ _DEFAULT = "opencl"
 
 @dataclass(frozen=True)
 class BackendOpener:
-    """Opens one engine for each worker that calls it."""
+    """Opens one engine for each worker that calls it.
+
+    index  the structure of its subwindows, where it is one of host.indexes
+    """
 
     name: str
     params: JoinParams
     device: str | None
+    index: str | None = None
 
     def __call__(self) -> Backend:
+        if self.index is not None:
+            from host.backends.index_backend import IndexBackend
+
+            return IndexBackend(self.params, self.index)
         return _OPENERS[self.name](self.params, self.device)
 
 
 def backend_opener(options: JoinOptions, key_bits: int) -> BackendOpener:
     """The opener of the engine that the options name."""
-    name = _DEFAULT if options.backend == "auto" else options.backend
+    index = None if options.index in ("auto", "bisort") else options.index
+    default = _DEFAULT if index is None else "numpy"
+    name = default if options.backend == "auto" else options.backend
     if name not in _OPENERS:
         raise BackendUnavailable(
             f"backend {name!r} is not in this version: use {', '.join(_OPENERS)}"
         )
     if options.device is not None and name not in _WITH_DEVICES:
         raise BackendUnavailable(f"backend {name} has no devices: leave out {options.device!r}")
-    return BackendOpener(name, JoinParams(key_bits=key_bits), options.device)
+    return BackendOpener(name, JoinParams(key_bits=key_bits), options.device, index)

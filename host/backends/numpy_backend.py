@@ -8,13 +8,12 @@ import numpy as np
 from host.backend import PlainBackend, Probes
 from host.errors import WindowFull
 from host.pages import empty_pages
+from host.sorted_search import records_in
 from hw.spec.params import JoinParams
-from hw.spec.tuples import NOT, RECORD, Side, key_dtype, tuple_dtype
+from hw.spec.tuples import Side, key_dtype, tuple_dtype
 
 __all__ = ["NumpyBackend"]
 
-#: Steps that a search for a run's end walks before it searches.
-_WALK = 3
 _SMALLEST_ROOM = 1 << 12
 
 
@@ -94,10 +93,10 @@ class NumpyBackend(PlainBackend):
         return self._room(min(max(2 * rows, _SMALLEST_ROOM), max(capacity, rows)))
 
     def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
-        return _searched([self._subwindows[stored, number].keys for number in subwindows], probes)
+        return records_in([self._subwindows[stored, number].keys for number in subwindows], probes)
 
     def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
-        found: np.ndarray = _searched([tuples["key"].copy()], probes)[0]
+        found: np.ndarray = records_in([tuples["key"].copy()], probes)[0]
         return found
 
     def rids(self, side: Side, subwindow: int) -> np.ndarray:
@@ -114,43 +113,6 @@ class NumpyBackend(PlainBackend):
 
     def close(self) -> None:
         self._subwindows.clear()
-
-
-def _searched(arrays: list[np.ndarray], probes: Probes) -> np.ndarray:
-    """Records of the probes in each of several ascending arrays of keys."""
-    wanted = probes.intervals
-    # Strided fields would be copied by each search: take a band's bounds once.
-    bounds = [
-        (wanted["lo"][:, band].copy(), wanted["hi"][:, band].copy())
-        for band in range(wanted.shape[1])
-    ]
-    records = np.empty((len(arrays), *wanted.shape), RECORD)
-    for row, keys in zip(records, arrays, strict=True):
-        for band, (lo, hi) in enumerate(bounds):
-            start = np.searchsorted(keys, lo, "left")
-            row["start"][:, band] = start
-            row["end"][:, band] = _ends(keys, start, hi)
-    if probes.negated:
-        records["end"] |= NOT
-    return records
-
-
-def _ends(keys: np.ndarray, start: np.ndarray, hi: np.ndarray) -> np.ndarray:
-    """First position from `start` on whose key is above `hi`.
-
-    Most runs are short, so walk first, as PanJoin's rebounding search does, and search only for
-    the runs that are still open. An empty interval has lo > hi, and its run ends at once.
-    """
-    end = start.copy()
-    still = np.arange(len(start))
-    for _ in range(_WALK):
-        still = still[end[still] < len(keys)]
-        still = still[keys[end[still]] <= hi[still]]
-        if not len(still):
-            return end
-        end[still] += 1
-    end[still] = np.maximum(np.searchsorted(keys, hi[still], "right"), end[still])
-    return end
 
 
 def _merge(

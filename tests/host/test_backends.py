@@ -13,6 +13,7 @@ from host.errors import WindowFull
 from hw.spec import reference
 from hw.spec.predicates import ALL, Band, Predicate, compare, empty_intervals
 from hw.spec.tuples import NOT, RECORD, Side, interval_dtype, key_dtype, key_limits
+from tests.conftest import BACKENDS
 from tests.helpers import (
     arrival_of,
     exactly,
@@ -42,6 +43,8 @@ PREDICATES = {
     "nothing": Predicate(()),
     "everything": ALL,
 }
+#: Structures that run on the host and answer every predicate.
+INDEXES = ["loop"]
 
 
 @pytest.fixture(params=[32, 64])
@@ -49,9 +52,13 @@ def key_bits(request):
     return request.param
 
 
-@pytest.fixture
-def engine(backend, key_bits):
-    opened = open_engine(backend, key_bits)
+ENGINES = [*((name, "bisort") for name in BACKENDS), *(("numpy", name) for name in INDEXES)]
+
+
+@pytest.fixture(params=ENGINES, ids=" ".join)
+def engine(request, key_bits):
+    name, index = request.param
+    opened = open_engine(name, key_bits, index)
     yield opened
     opened.close()
 
@@ -135,6 +142,39 @@ def test_a_probe_finds_what_the_reference_finds(engine, key_bits, name, probe):
                 if probes.negated:
                     wanted = ~wanted
                 assert matched(engine, stored, number, found) == sorted(rids[wanted].tolist())
+
+
+@pytest.mark.parametrize("name", PREDICATES)
+@pytest.mark.parametrize("probe", Side)
+def test_candidates_are_what_matches(engine, key_bits, name, probe):
+    random = np.random.default_rng(4)
+    predicate, stored = PREDICATES[name], probe.other
+    chain = {number: random.integers(-9, 9, size) for number, size in ((0, 50), (3, 1), (4, 17))}
+    for number, keys in chain.items():
+        filled(engine, stored, number, keys, key_bits, parts=3)
+    keys = np.sort(random.integers(-12, 12, 25)).astype(key_dtype(key_bits))
+    found = engine.find(stored, list(chain), Probes(probe, keys, predicate=predicate))
+    for candidates, held in zip(found, chain.values(), strict=True):
+        wanted = [
+            (place, rid)
+            for place, key in enumerate(keys.tolist())
+            for rid, other in enumerate(held.tolist())
+            if holds(predicate, probe, key, other)
+        ]
+        pairs = [pair for part in candidates.pairs(7) for pair in zip(*part, strict=True)]
+        same_pairs(pairs, wanted)
+        sizes = np.bincount([place for place, _ in wanted], minlength=len(keys))
+        assert candidates.sizes().tolist() == sizes.tolist()
+        odd = np.arange(len(keys)) % 2 == 1
+        pairs = [pair for part in candidates.pairs(7, odd) for pair in zip(*part, strict=True)]
+        same_pairs(pairs, [pair for pair in wanted if pair[0] % 2])
+        first, end = np.full(len(keys), 3), np.arange(len(keys))
+        if not any(place % 2 for place, _ in wanted):
+            continue  # sums are only asked for where there are many
+        assert candidates.sums(first, end, None, odd).tolist() == [
+            sum(3 <= rid < at for place, rid in wanted if place == at) * (at % 2)
+            for at in range(len(keys))
+        ]
 
 
 @pytest.mark.parametrize("name", PREDICATES)
