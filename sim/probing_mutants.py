@@ -1,29 +1,11 @@
-"""The mutants of the probing side and of the join core, in the form of sim.mutant_list."""
+"""The mutants of the probing side, in the form of sim.mutant_list."""
 
-__all__ = ["MUTANTS", "TESTS"]
+from sim.mutant import of
 
-_FORMAL = "tests/formal/test_probing_rules.py"
-
-#: Component -> arguments of the pytest runs that must kill its mutants, the quickest first.
-TESTS = {
-    "boundary_generator": [
-        ["tests/rtl/test_boundary_generator.py"], [_FORMAL, "-k", "boundary_generator"],
-    ],
-    "partitioner": [["tests/rtl/test_partitioner.py"], [_FORMAL, "-k", "partitioner or search"]],
-    "prober": [["tests/rtl/test_prober.py"], [_FORMAL, "-k", "seeker or prober"]],
-    "probing_engine": [
-        ["tests/rtl/test_probing_engine.py"], [_FORMAL, "-k", "packer or dealer or collector"],
-    ],
-    "join_core": [["tests/rtl/test_join_core.py"]],
-}
-
-
-def _of(file, *rows):
-    return [(file, old, new, what) for old, new, what in rows]
-
+__all__ = ["MUTANTS"]
 
 MUTANTS = {
-    "boundary_generator": _of(
+    "boundary_generator": of(
         "boundary_generator.py",
         ("Mux(minus, key - offset, key + offset)", "Mux(minus, key + offset, key - offset)",
          "the offset's sign is swapped"),
@@ -64,7 +46,7 @@ MUTANTS = {
         ("advance = out.i.ready", "advance = C(1)", "dropped stall of the output"),
         ("self.probes.ready.eq(advance & (", "self.probes.ready.eq((", "keys are lost in a stall"),
     ),
-    "partitioner": _of(
+    "partitioner": of(
         "partitioner.py",
         ("(self.rows + (rows - 1)) // rows", "self.rows // rows", "a short partition is unseen"),
         ("(self.rows + (rows - 1)) // rows", "(self.rows + rows) // rows",
@@ -112,14 +94,14 @@ MUTANTS = {
         ("read.addr.eq(Cat(search.wanted, self.array))", "read.addr.eq(search.wanted)",
          "the first index array is searched"),
     ),
-    "prober": _of(
+    "prober": of(
         "prober.py",
         ("Mux(end < start, start, end)", "end", "an empty interval ends before it starts"),
         ("Mux(self.negated, int(NOT), 0)", "Mux(self.negated, 0, int(NOT))",
          "the label is swapped"),
         ("m.d.comb += record.start.eq(start)", "m.d.comb += record.start.eq(end)",
          "start is the end"),
-    ) + _of(
+    ) + of(
         "seeker.py",
         ("head.end | (new.data.partition != head.data.partition)",
          "(new.data.partition != head.data.partition)", "a frame keeps the last one's words"),
@@ -162,7 +144,7 @@ MUTANTS = {
         ("m.d.comb += self.bursts.o.ready.eq(took & word.last)",
          "m.d.comb += self.bursts.o.ready.eq(took)", "a burst lasts a word"),
     ),
-    "probing_engine": _of(
+    "probing_engine": of(
         "probing_engine.py",
         ("Mux(self.explicit, self.chunk_words >> 1, self.chunk_words * self.band_count)",
          "self.chunk_words * self.band_count", "explicit intervals have bands"),
@@ -212,55 +194,5 @@ MUTANTS = {
          "only the first partitioner has the index array"),
         ("(prober, (\"base\", \"rows\", \"dense\", \"negated\"))",
          "(prober, (\"base\", \"rows\", \"dense\"))", "no label"),
-    ),
-    "join_core": _of(
-        "join_core.py",
-        ("(command.count <= table.capacity - table.rows)",
-         "(command.count <= table.capacity)", "a subwindow overflows"),
-        ("(command.count <= table.capacity - table.rows)",
-         "(command.count < table.capacity - table.rows)", "the last tuple is refused"),
-        ("merge.source.eq(table.address)", "merge.source.eq(table.spare_address)",
-         "the spare is merged"),
-        ("merge.target.eq(table.spare_address)", "merge.target.eq(table.address)",
-         "a main array is overwritten"),
-        ("merge.stored.eq(table.rows)", "merge.stored.eq(0)", "an insert forgets what was stored"),
-        ("m.d.sync += refused.eq(0)", "pass", "a refusal stays"),
-        ("good = ~table.found & table.free &", "good = table.free &", "a subwindow twice"),
-        ("good = ~table.found & table.free &", "good = ~table.found &", "a slot is taken twice"),
-        ("& (command.count <= self.params.subwindow)", "", "a subwindow larger than memory"),
-        ("with m.If(table.found & fits):", "with m.If(table.found):",
-         "an insert that does not fit is obeyed"),
-        ("refused.eq(~(table.found & fits))", "refused.eq(0)", "no insert is refused"),
-        ("m.d.sync += refused.eq(~table.found)", "m.d.sync += refused.eq(0)",
-         "commands for no subwindow are obeyed"),
-        ("m.d.sync += address.eq(address + 1)", "m.d.sync += address.eq(0)",
-         "a batch is one word"),
-        ('m.next = "DROP PROBES"', 'm.next = "DROP TUPLES"', "a refused probe waits for tuples"),
-        ("m.d.comb += self.records.payload.end.eq(1)", "pass", "a refused probe has no end"),
-        ("table.inserted(self.insertion.done.payload)", "pass", "an insert is forgotten"),
-        ("~table.any | table.oldest_empty", "table.oldest_empty", "no subwindow is not empty"),
-        ("Cat(table.newest_full, ~table.any | table.oldest_empty, refused)",
-         "Cat(~table.any | table.oldest_empty, table.newest_full, refused)",
-         "status bits are swapped"),
-        ("probing.array.eq(table.buffer)", "probing.array.eq(0)", "one index array for all"),
-        ("probing.base.eq(table.address)", "probing.base.eq(0)", "one main array for all"),
-        ("counters.tuples + self.tuples.payload.count", "counters.tuples + 1",
-         "words are counted as tuples"),
-        ("counters.records + self.records.payload.count", "counters.records + 1",
-         "words are counted as records"),
-    ) + _of(
-        "slot_table.py",
-        ("(entry.side == command.side) & (entry.subwindow", "(entry.subwindow",
-         "streams are one"),
-        ("(entry.side == command.side) & (entry.subwindow == command.subwindow)",
-         "(entry.side == command.side)", "subwindows are one"),
-        ("entry.buffer.eq(self.spare), self.spare.eq(self.buffer)", "entry.buffer.eq(self.spare)",
-         "the spare is used twice"),
-        ("(entry.subwindow > self.newest)", "(entry.subwindow < self.newest)",
-         "the oldest is the newest"),
-        ("m.d.sync += self.newest_full.eq(entry.rows == entry.capacity)",
-         "m.d.sync += self.newest_full.eq(entry.rows != 0)", "full with one tuple"),
-        ("self.entries[self.slot].used.eq(0)", "self.entries[self.slot].used.eq(1)",
-         "nothing expires"),
     ),
 }

@@ -6,8 +6,10 @@ import secrets
 import pytest
 from hypothesis import HealthCheck, settings
 
-#: Engines that keep the one conformance suite; another joins with one line.
+#: Engines that every test of joins runs on; another joins with one line.
 BACKENDS = ["numpy", "opencl"]
+#: Engines that keep the one conformance suite: these, and the simulated gateware.
+CONFORMING = [*BACKENDS, pytest.param("rtl", marks=pytest.mark.sim)]
 
 # The number of examples is that of the whole property suite: see tests.helpers.share.
 settings.register_profile(
@@ -38,3 +40,20 @@ def pytest_report_header(config):
 def backend(request):
     """The name of an engine that is here."""
     return request.param
+
+
+@pytest.fixture(scope="session")
+def small_cores():
+    """Where the rtl backend's libraries of a small core are, for 32-bit and 64-bit keys.
+
+    Its main array is far smaller than a subwindow of the tests, which then lie in several pieces.
+    """
+    from hw.rtl.digest import library_directory
+    from hw.spec import JoinParams
+    from sim.build import build_library
+
+    sizes = dict(subwindow=64, partitions=8, lanes=2, probers=2, mergers=2, insert_buffer=32)
+    where = library_directory() / "small"
+    for key_bits in (32, 64):
+        build_library(JoinParams(key_bits=key_bits, **sizes), slots=7, where=where)
+    return where

@@ -13,7 +13,7 @@ from host.errors import WindowFull
 from hw.spec import reference
 from hw.spec.predicates import ALL, Band, Predicate, compare, empty_intervals
 from hw.spec.tuples import NOT, RECORD, Side, interval_dtype, key_dtype, key_limits
-from tests.conftest import BACKENDS
+from tests.conftest import BACKENDS, CONFORMING
 from tests.helpers import (
     arrival_of,
     exactly,
@@ -47,18 +47,35 @@ PREDICATES = {
 INDEXES = ["loop"]
 
 
+def backend_of(request, monkeypatch, name):
+    """That name; the rtl backend's gateware is a small core then."""
+    if name == "rtl":
+        where = request.getfixturevalue("small_cores")
+        monkeypatch.setattr("host.backends.rtl_backend.library_directory", lambda: where)
+    return name
+
+
+@pytest.fixture(params=CONFORMING)
+def backend(request, monkeypatch):
+    return backend_of(request, monkeypatch, request.param)
+
+
 @pytest.fixture(params=[32, 64])
 def key_bits(request):
     return request.param
 
 
-ENGINES = [*((name, "bisort") for name in BACKENDS), *(("numpy", name) for name in INDEXES)]
+ENGINES = [
+    *((name, "bisort") for name in BACKENDS),
+    *(("numpy", name) for name in INDEXES),
+    pytest.param(("rtl", "bisort"), marks=pytest.mark.sim),
+]
 
 
 @pytest.fixture(params=ENGINES, ids=" ".join)
-def engine(request, key_bits):
+def engine(request, monkeypatch, key_bits):
     name, index = request.param
-    opened = open_engine(name, key_bits, index)
+    opened = open_engine(backend_of(request, monkeypatch, name), key_bits, index)
     yield opened
     opened.close()
 

@@ -7,16 +7,11 @@ from host.backend import Probes
 from host.backends.numpy_backend import NumpyBackend
 from host.backends.rtl_backend import RtlBackend
 from host.errors import BackendUnavailable, WindowFull
-from hw.rtl.digest import library_directory
 from hw.spec import JoinParams, Side, compare, interval_dtype
 from hw.spec.predicates import ALL, Band, Predicate
 from hw.spec.tuples import NOT
 from tests.helpers import exactly, make_tuples
 
-#: Far smaller than a subwindow of these tests, so that subwindows lie in several pieces.
-SMALL = JoinParams(
-    subwindow=64, partitions=8, lanes=2, probers=2, mergers=2, insert_buffer=32
-)
 PREDICATES = {
     **{operator: compare(operator, 1) for operator in ("=", "<>", "<", "<=", ">", ">=")},
     "bands": Predicate((Band(None, -9), Band(-5, -4), Band(0, 1), Band(7, None))),
@@ -26,16 +21,9 @@ PREDICATES = {
 }
 
 
-@pytest.fixture(scope="module")
-def libraries():
-    from sim.build import build_library
-
-    return build_library(SMALL, slots=3, where=library_directory() / "small").parent
-
-
 @pytest.fixture
-def engine(libraries):
-    opened = RtlBackend(JoinParams(), libraries)
+def engine(small_cores):
+    opened = RtlBackend(JoinParams(), small_cores)
     yield opened
     opened.close()
 
