@@ -13,6 +13,7 @@ from host.backends.choice import backend_opener
 from host.batching import Batcher
 from host.collect import Collector
 from host.condition import compile_condition
+from host.cycles import CountsCycles, cycle_report
 from host.errors import InputError, JoinError
 from host.inputs import ArrivalMerger, Interleaver, Pushed, normalise, plain_schema
 from host.manager import JoinManager
@@ -166,6 +167,16 @@ class StreamJoin:
         self._finished = self._closed = True
         self._pipeline.close()
         self.manager.close()
+
+    @property
+    def engine_report(self) -> str | None:
+        """One line of what the engines counted themselves, where they count anything."""
+        backends = [worker.backend for worker in self.manager.workers]
+        counting = [backend for backend in backends if isinstance(backend, CountsCycles)]
+        if not counting:
+            return None
+        uses = [backend.use() for backend in counting]
+        return cycle_report(uses, counting[0].clock(), sum(self.metrics.tuples))
 
     def __enter__(self) -> "StreamJoin":
         return self

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from host.backend import PlainBackend, Probes
+from host.cycles import Clock, CoreUse, routed_clock
 from host.errors import BackendUnavailable, JoinError, WindowFull
 from hw.rtl.digest import gateware_digest, library_directory
 from hw.spec.commands import Opcode, Status
@@ -16,7 +17,7 @@ from hw.spec.params import JoinParams
 from hw.spec.predicates import Bound, registers
 from hw.spec.tuples import NOT, RECORD, Side, key_dtype, tuple_dtype
 
-__all__ = ["RtlBackend", "CoreUse"]
+__all__ = ["RtlBackend"]
 
 #: A batch that has at least one probe for so many stored tuples is scanned, not searched: a scan
 #: reads four words for it, a search five.
@@ -25,21 +26,6 @@ DENSE_ROWS_PER_PROBE = 16
 DENSE_CHUNK, SPARSE_CHUNK = 16, 2  # explicit intervals need an even number
 #: Cycles without a reply after which a core is taken for dead, beyond 64 for each row sent.
 PATIENCE_CYCLES = 8_000_000
-
-
-@dataclass(frozen=True)
-class CoreUse:
-    """What the simulated cores did, by their own statistics registers."""
-
-    cycles: int
-    stalled: int
-    tuples: int
-    records: int
-
-    @property
-    def tuples_per_cycle(self) -> float:
-        """Tuples inserted and records answered for each busy cycle."""
-        return (self.tuples + self.records) / max(1, self.cycles)
 
 
 @dataclass
@@ -67,7 +53,8 @@ class RtlBackend(PlainBackend):
     """One or more simulated cores, each with its slots for subwindows.
 
     A subwindow larger than a core's lies in several pieces, so a probe's runs are the bands of
-    each piece. The mirror is kept by the same stable merge as the core's.
+    each piece. The mirror is kept by the same stable merge as the core's. Each PROBE names one
+    subwindow: the core knows no ALL_SUBWINDOWS.
     """
 
     name = "rtl"
@@ -144,11 +131,14 @@ class RtlBackend(PlainBackend):
             piece.core.run(Opcode.EXPIRE, side, piece.number)
             piece.core.free += 1
 
-    @property
     def use(self) -> CoreUse:
         """Cycles, tuples and records of all cores since they were opened."""
         totals = sum((core.statistics for core in self._cores), start=self._retired)
         return CoreUse(*(int(total) for total in totals))
+
+    def clock(self) -> Clock:
+        """What place and route gave for a core like these."""
+        return routed_clock(self.manifest)
 
     def close(self) -> None:
         for core in self._cores:

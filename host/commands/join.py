@@ -45,6 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         if isinstance(output, Preview):
             output.show(sys.stdout)
     finally:
+        if (report := join.engine_report) is not None:
+            print(report, file=sys.stderr)
         print(join.metrics.summary(), file=sys.stderr)
     return 0
 

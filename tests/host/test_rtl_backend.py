@@ -1,5 +1,8 @@
 """RtlBackend on a small simulated core, against the numpy backend."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 
@@ -7,6 +10,7 @@ from host.backend import Probes
 from host.backends.numpy_backend import NumpyBackend
 from host.backends.rtl_backend import RtlBackend
 from host.errors import BackendUnavailable, WindowFull
+from hw.rtl.digest import gateware_digest
 from hw.spec import JoinParams, Side, compare, interval_dtype
 from hw.spec.predicates import ALL, Band, Predicate
 from hw.spec.tuples import NOT
@@ -98,11 +102,12 @@ def test_slots_are_used_again_and_cycles_are_counted(engine):
         fill(engine, Side.LEFT, number, np.arange(100), 2)
         if number >= 2:
             engine.expire(Side.LEFT, number - 2)
-    use = engine.use
+    use = engine.use()
     assert use.tuples == 2000
     assert use.cycles > 2000
-    assert 0 < use.tuples_per_cycle < 1
     assert use.stalled < use.cycles
+    engine.close()
+    assert engine.use() == use
 
 
 @pytest.mark.sim
@@ -111,6 +116,39 @@ def test_a_full_subwindow_takes_nothing(engine):
     message = "1 tuples do not fit in a subwindow of 10 that holds 10"
     with pytest.raises(WindowFull, match=exactly(message)):
         engine.insert(Side.LEFT, 1, make_tuples([1]))
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("routed", [True, False])
+def test_a_join_tells_its_cycles(small_cores, tmp_path, monkeypatch, capsys, routed):
+    from host.__main__ import main
+
+    manifest = json.loads(next(small_cores.glob(f"core64-{gateware_digest()}.json")).read_text())
+    entry = {name: manifest[name] for name in ("params", "slots", "design")} | {"mhz": 125.0}
+    (tmp_path / "pnr.json").write_text(json.dumps({"small": entry} if routed else {}))
+    monkeypatch.setattr("host.cycles.ROUTED", tmp_path / "pnr.json")
+    monkeypatch.setattr("host.backends.rtl_backend.library_directory", lambda: small_cores)
+    for name in ("l", "r"):
+        (tmp_path / f"{name}.csv").write_text("x\n" + "\n".join(map(str, range(150))) + "\n")
+    files = [str(tmp_path / f"{name}.csv") for name in ("l", "r")]
+    assert main(["join", *files, "--on", "l.x = r.x", "--window", "none", "--backend", "rtl"]) == 0
+    report, summary = capsys.readouterr().err.splitlines()
+    assert "150 pairs out" in summary
+    found = re.fullmatch(
+        r"rtl: ([\d,]+) cycles, \d+% of them waiting for memory, ([\d.]+) tuples a cycle; (.*)",
+        report,
+    )
+    cycles = int(found[1].replace(",", ""))
+    assert float(found[2]) == round(300 / cycles, 3)
+    if routed:
+        rate = f"{300 / cycles * 125e6:,.0f}"
+        time = f"{cycles / 125e6:.6f} s, {rate} tuples/s at the 125.0 MHz of small"
+    else:
+        time = (
+            "time unknown: pnr.json has no core of this configuration, "
+            "so make pnr must route it first"
+        )
+    assert found[3] == time
 
 
 def test_without_a_library_it_says_how_to_get_one(tmp_path):
