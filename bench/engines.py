@@ -200,26 +200,17 @@ def _beside_paper(sizes: Sizes, progress: Progress) -> dict[str, Any]:
     progress(f"{PAPER}: {rows:,} rows a side, batch {batch:,}")
     # One seed: the two see the same tuples.
     feed = _feed(rows, batch)
-    paper = Feed(
-        BandWorkload(rows), batch, _open_paper_engine, backend="opencl", emit="counts"
-    )
+    paper = _feed(rows, batch, params={"mode": "paper"})
     ours, theirs = best_in_turn(feed.round, paper.round, rounds=sizes.window_rounds)
     agrees = feed.found == paper.found
+    sizes_used = paper.join.options.engine_params()
     feed.close()
     paper.close()
     return figure(
         PAPER, theirs / ours, at_least=10.0, rows=rows, batch=batch, agrees=agrees,
         tuples_per_s=feed.tuples / ours, peer_tuples_per_s=paper.tuples / theirs,
-        partitions=_PAPER_PARAMS.partitions, insert_buffer=_PAPER_PARAMS.insert_buffer,
+        partitions=sizes_used.partitions, insert_buffer=sizes_used.insert_buffer,
     )
-
-
-#: PanJoin's own: an unsorted buffer of 1K, an index of 64K entries, a search for each tuple.
-_PAPER_PARAMS = JoinParams(partitions=1 << 16, insert_buffer=1 << 10)
-
-
-def _open_paper_engine() -> OpenCLBackend:
-    return OpenCLBackend(_PAPER_PARAMS, mode="paper")
 
 
 def _feed(rows: int, batch: int, matches: float = 1, emit: str = "counts", **more: Any) -> Feed:

@@ -6,8 +6,6 @@ import pyarrow as pa
 
 import host
 from bench.workload import BATCH, SCHEMA, BandWorkload
-from host.backend import Backend
-from host.manager import JoinManager
 
 __all__ = ["Feed"]
 
@@ -19,7 +17,6 @@ class Feed:
     main arrays, subwindows completed, begun and expired.
 
     batch        tuples of each stream in a push
-    open_engine  opens the engine, where it is not the one that the options name
     windows      keys in the two windows when the feed is made, in order of arrival
     tuples       of both streams in a round
     found        pairs of the last round
@@ -29,7 +26,6 @@ class Feed:
         self,
         workload: BandWorkload,
         batch: int = BATCH,
-        open_engine: Callable[[], Backend] | None = None,
         **options: object,
     ) -> None:
         self.workload = workload
@@ -37,8 +33,6 @@ class Feed:
         self.join = host.StreamJoin(
             on=workload.on, window=f"rows {workload.rows}", left=SCHEMA, right=SCHEMA, **options
         )
-        if open_engine is not None:
-            self._replace_engine(open_engine)
         self.pushes = max(1, self.join.manager.chains[0].rows // batch)
         self.tuples = 2 * batch * self.pushes
         self.found = 0
@@ -78,11 +72,3 @@ class Feed:
     def _fill(self, left: pa.RecordBatch, right: pa.RecordBatch) -> None:
         for first in range(0, left.num_rows, BATCH):
             self.push(left.slice(first, BATCH), right.slice(first, BATCH))
-
-    def _replace_engine(self, open_engine: Callable[[], Backend]) -> None:
-        join, old = self.join, self.join.manager
-        join.manager = JoinManager(
-            join.condition, join.options.parsed_window, open_engine, len(old.workers),
-            join.options.subwindow,
-        )
-        old.close()

@@ -55,7 +55,9 @@ def wide_merger(lanes: int) -> Figures:
 
 def insertion(design: str, lanes: int, memory: str) -> Figures:
     """A batch of 4K into 64K. `share_of_memory` is of what the memory's busier way can move."""
-    sizes = {"subwindow": 2 * STORED, "insert_buffer": INSERTED, "mergers": 8, "lanes": lanes}
+    sizes: dict[str, Any] = {
+        "subwindow": 2 * STORED, "insert_buffer": INSERTED, "mergers": 8, "lanes": lanes,
+    }
     options, words_a_cycle = MEMORIES[memory]
     settings: dict[str, Any] = {"params": sizes, "stored": STORED, "memory": options}
     params = JoinParams(**sizes)

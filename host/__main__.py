@@ -180,6 +180,7 @@ def _add_engine_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--backend", choices=BACKENDS, default="auto", help="engine")
     add("--device", metavar="D", help="which one of the backend's devices")
+    add("--params", metavar="P", help="sizes of the engine, e.g. mergers=4 or mode=paper")
     add("--workers", type=_count, default=1, metavar="N", help="engines that share the window")
 
 

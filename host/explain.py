@@ -118,9 +118,17 @@ def _workers(options: JoinOptions) -> str:
 
 
 def _backend(options: JoinOptions, engine: str) -> str:
+    sizes = f", with {_params(options)}" if options.params else ""
     if options.backend == "auto":
-        return f"{engine}, the best of this version that is here (auto)"
-    return f"{engine}, as asked for" + (f", on {options.device}" if options.device else "")
+        return f"{engine}, the best of this version that is here (auto){sizes}"
+    return f"{engine}, as asked for" + (f", on {options.device}" if options.device else "") + sizes
+
+
+def _params(options: JoinOptions) -> str:
+    given = options.params or {}
+    if isinstance(given, str):
+        return given
+    return ", ".join(f"{name}={value}" for name, value in given.items())
 
 
 def _index(options: JoinOptions) -> str:

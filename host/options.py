@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from host.aggregates import Aggregate, Measure, parse_aggregates
 from host.errors import OptionError
+from hw.spec.params import JoinParams, parse_params
 from hw.spec.tuples import Side
 from hw.spec.windows import TimeWindow, Window, parse_duration, parse_window
 
@@ -45,6 +46,7 @@ class JoinOptions:
     lateness  how far behind its stream's newest time a tuple may come, e.g. '1 minute'
     arrival   columns that give the one order of arrival
     backend, device, index   which engine, on what, with which subwindow structure
+    params    sizes of the engine, {"mergers": 4} or 'mergers=4'; 'mode=paper' is PanJoin's own
     batch     most tuples of a stream in one batch (PanJoin's maximum tuple count)
     linger    seconds that tuples may wait for a batch to fill (its maximum collecting time)
     workers   engines that the subwindows are dealt to
@@ -67,6 +69,7 @@ class JoinOptions:
     backend: str = "auto"
     device: str | None = None
     index: str = "auto"
+    params: str | Mapping[str, int | str] | None = None
     batch: int = 1 << 15
     linger: float = 0.0
     workers: int = 1
@@ -115,6 +118,15 @@ class JoinOptions:
         put(self, "selected", self._checked_select())
         put(self, "parsed_aggregates", self._checked_aggregates())
         self._check_time()
+        self.engine_params()
+
+    def engine_params(self, key_bits: int = 32) -> JoinParams:
+        """The sizes of the engine; those that follow from the join itself cannot be given."""
+        fixed = {"key_bits": key_bits, "subwindow": JoinParams().subwindow}
+        try:
+            return parse_params(self.params, **fixed)
+        except ValueError as error:
+            raise OptionError(f"params: {error}") from None
 
     def schema(self, side: Side) -> pa.Schema:
         return (self.left, self.right)[side]

@@ -29,7 +29,9 @@ VERSION = 1
 _MANIFEST = "manifest.json"
 #: Options that decide what the result is; the others may differ after a resume.
 _MEANING = ("on", "window", "time", "lateness", "arrival", "emit", "select", "order", "aggregates")
-_ENGINE = ("backend", "device", "index", "batch", "linger", "workers", "late", "subwindow")
+_ENGINE = (
+    "backend", "device", "index", "params", "batch", "linger", "workers", "late", "subwindow",
+)
 
 
 def write_snapshot(join: "StreamJoin", directory: str) -> None:

@@ -18,9 +18,17 @@ def _open_numpy(params: JoinParams, device: str | None) -> Backend:
 
 
 def _open_opencl(params: JoinParams, device: str | None) -> Backend:
+    """The throughput form, or on a device with channels the FPGA form."""
+    from host.backends.device_errors import device_errors
     from host.backends.opencl_backend import OpenCLBackend
+    from host.backends.opencl_fpga_backend import FpgaFormBackend
+    from hw.opencl.devices import choose
+    from hw.opencl.fpga.channel_device import has_channels
 
-    return OpenCLBackend(params, device)
+    with device_errors():
+        chosen = choose(device)
+    form = FpgaFormBackend if has_channels(chosen) else OpenCLBackend
+    return form(params, str(chosen.number))
 
 
 def _open_rtl(params: JoinParams, device: str | None) -> Backend:
@@ -36,6 +44,7 @@ _OPENERS: dict[str, Callable[[JoinParams, str | None], Backend]] = {
     "rtl": _open_rtl,
 }
 _WITH_DEVICES = ("opencl",)
+_WITH_PARAMS = ("opencl",)
 #: What `auto` stands for: OpenCL, which runs on any processor.
 _DEFAULT = "opencl"
 
@@ -71,4 +80,8 @@ def backend_opener(options: JoinOptions, key_bits: int) -> BackendOpener:
         )
     if options.device is not None and name not in _WITH_DEVICES:
         raise BackendUnavailable(f"backend {name} has no devices: leave out {options.device!r}")
-    return BackendOpener(name, JoinParams(key_bits=key_bits), options.device, index)
+    if options.params is not None and name not in _WITH_PARAMS:
+        raise BackendUnavailable(
+            f"the sizes of backend {name} are its own: leave out {options.params!r}"
+        )
+    return BackendOpener(name, options.engine_params(key_bits), options.device, index)

@@ -1,18 +1,18 @@
 """The engine on any OpenCL device: PoCL on the CPU out of the box, a GPU where there is one."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from host.aggregates import Measure
 from host.backend import Probes, RecordFinder
-from host.errors import BackendUnavailable, WindowFull
+from host.backends.device_errors import device_errors
+from host.errors import WindowFull
 from host.totals import Totals
 from hw.opencl.aggregation import AggregationEngine
 from hw.opencl.collection import CollectionEngine, Matches, Order
-from hw.opencl.devices import DeviceError, choose
+from hw.opencl.devices import choose
 from hw.opencl.distribution import DistributionEngine
 from hw.opencl.insertion import InsertionEngine, PaperInsertionEngine
 from hw.opencl.memory import Pool
@@ -28,7 +28,7 @@ __all__ = ["OpenCLBackend"]
 class OpenCLBackend(RecordFinder):
     """Backend over hw.opencl; see host.backend.Backend for what every engine promises.
 
-    `mode` "tiered" keeps a sorted insertion tier before each main array; "paper" is PanJoin's
+    params.mode "tiered" keeps a sorted insertion tier before each main array; "paper" is PanJoin's
     own BI-Sort with an unsorted insertion buffer, the baseline. A full subwindow is one sorted
     array, any other may be two: records then have twice as many runs. With a negated predicate
     all runs of a probe carry NOT, and what matches lies outside of all of them.
@@ -36,26 +36,18 @@ class OpenCLBackend(RecordFinder):
 
     name = "opencl"
 
-    def __init__(
-        self,
-        params: JoinParams,
-        device: str | None = None,
-        mode: Literal["tiered", "paper"] = "tiered",
-        **engine: Any,
-    ) -> None:
-        if mode not in ("tiered", "paper"):
-            raise ValueError(f"mode must be tiered or paper, not {mode}")
+    def __init__(self, params: JoinParams, device: str | None = None, **engine: Any) -> None:
         self.params = params
         self._windows: tuple[dict[int, Subwindow], dict[int, Subwindow]] = ({}, {})
-        with _host_errors():
-            self._open(device, mode, engine)
+        with device_errors():
+            self._open(device, engine)
 
-    def _open(self, device: str | None, mode: str, engine: dict[str, Any]) -> None:
+    def _open(self, device: str | None, engine: dict[str, Any]) -> None:
         self.device = choose(device)
         program = open_program(self.device, self.params.key_bits)
         self._queue = program.open_queue()
         self._pool = Pool(self.device, program.context, self._queue, engine.pop("shared", None))
-        insertion = InsertionEngine if mode == "tiered" else PaperInsertionEngine
+        insertion = InsertionEngine if self.params.mode == "tiered" else PaperInsertionEngine
         self._insertion = insertion(program, self._pool, self.params, **engine)
         self._probing = ProbingEngine(program, self._pool, self.params.key_bits)
         self._distribution = DistributionEngine(program, self._pool, self.params.key_bits)
@@ -72,11 +64,11 @@ class OpenCLBackend(RecordFinder):
                 f"{len(tuples)} tuples do not fit in a subwindow of {window.capacity} that "
                 f"holds {window.count}"
             )
-        with _host_errors():
+        with device_errors():
             self._insertion.insert(window, tuples)
 
     def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
-        with _host_errors():
+        with device_errors():
             return self._probing.probe(self._in_order(stored, subwindows), _batch(probes))
 
     def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
@@ -106,7 +98,7 @@ class OpenCLBackend(RecordFinder):
 
     def counts(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
         """Matches of each probe in all those subwindows together, int64; no record is made."""
-        with _host_errors():
+        with device_errors():
             return self._probing.count(self._listed(stored, subwindows), _batch(probes))
 
     def pairs(
@@ -124,7 +116,7 @@ class OpenCLBackend(RecordFinder):
         follow `arrival`, places in the batch in the order that is wanted. Nothing else may be
         asked of the engine before the last piece was taken, or the rest was given up.
         """
-        with _host_errors():
+        with device_errors():
             windows = self._in_order(stored, subwindows)
             yield from self._collection.collect(windows, _batch(probes), chunk, order, arrival)
 
@@ -143,7 +135,7 @@ class OpenCLBackend(RecordFinder):
         were passed before under this `name` are taken as known. Returns aggregate_dtype, see
         hw.opencl.aggregation. Without `extremes`, least and largest are left out.
         """
-        with _host_errors():
+        with device_errors():
             windows = self._in_order(stored, subwindows)
             return self._aggregation.aggregate(windows, _batch(probes), name, values, extremes)
 
@@ -165,7 +157,7 @@ class OpenCLBackend(RecordFinder):
 
     def distribute(self, tuples: np.ndarray, cores: int, turn: int = 0) -> list[np.ndarray]:
         """A sorted batch dealt to cores in turn, by rid; each part is sorted too."""
-        with _host_errors():
+        with device_errors():
             return self._distribution.distribute(tuples, cores, turn)
 
     def expire(self, side: Side, subwindow: int) -> None:
@@ -186,15 +178,6 @@ class OpenCLBackend(RecordFinder):
 
     def _listed(self, side: Side, subwindows: Sequence[int]) -> list[Subwindow]:
         return [self._windows[side][number] for number in subwindows]
-
-
-@contextmanager
-def _host_errors() -> Iterator[None]:
-    """What fails on the device, as the error that a join ends with."""
-    try:
-        yield
-    except DeviceError as error:
-        raise BackendUnavailable(str(error)) from error
 
 
 def _batch(probes: Probes) -> Batch:

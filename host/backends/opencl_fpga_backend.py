@@ -1,14 +1,14 @@
 """The FPGA form of the OpenCL engines: single-work-item kernels joined by channels."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 
 from host.backend import PlainBackend, Probes
+from host.backends.device_errors import device_errors
 from host.errors import BackendUnavailable, WindowFull
 from host.records import sizes
-from hw.opencl.devices import DeviceError
+from hw.opencl.fpga.channel_device import find_device
 from hw.spec.params import JoinParams
 from hw.spec.predicates import REGISTER, Bound, registers
 from hw.spec.tuples import NOT, RECORD, Side
@@ -31,15 +31,22 @@ class FpgaFormBackend(PlainBackend):
     def __init__(
         self, params: JoinParams, device: str | None = None, *, timeout_s: float = 60.0
     ) -> None:
-        with _device_errors():
-            from hw.opencl.fpga.engine import Engine, find_device
+        if params.mode != "tiered":
+            raise BackendUnavailable(
+                f"the FPGA form has no mode={params.mode}: it merges every batch at once; leave it "
+                "out, or choose a device without channels"
+            )
+        with device_errors():
+            where = find_device(device)
+            # It needs PyOpenCL, whose absence find_device() says in one sentence.
+            from hw.opencl.fpga.engine import Engine
 
-            self._engine = Engine(params, find_device(device), timeout_s=timeout_s)
+            self._engine = Engine(params, where, timeout_s=timeout_s)
         self.params = params
         self._mirrors: dict[tuple[Side, int], np.ndarray] = {}
 
     def create(self, side: Side, subwindow: int, capacity: int) -> None:
-        with _device_errors():
+        with device_errors():
             self._engine.create(side, subwindow, capacity)
 
     def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
@@ -49,7 +56,7 @@ class FpgaFormBackend(PlainBackend):
                 f"{len(tuples)} tuples do not fit in a subwindow of {capacity} that holds {held}"
             )
         self._mirrors.pop((side, subwindow), None)
-        with _device_errors():
+        with device_errors():
             self._engine.insert(side, subwindow, tuples)
 
     def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
@@ -70,7 +77,7 @@ class FpgaFormBackend(PlainBackend):
         stored = probes.side.other
         self.create(stored, _PASSING, len(tuples))
         try:
-            with _device_errors():
+            with device_errors():
                 self._engine.insert(stored, _PASSING, tuples, passing=True)
             # As if negated: an empty run too then says where it is, which the sum needs.
             records = self._records(stored, [_PASSING], probes, negated=True)[0]
@@ -87,7 +94,7 @@ class FpgaFormBackend(PlainBackend):
         answers = []
         for first in range(0, given.shape[-1], self.params.bands):
             part = given[..., first : first + self.params.bands]
-            with _device_errors():
+            with device_errors():
                 records, _ = self._engine.probe(
                     stored, subwindows, probes.keys, part, negated=negated
                 )
@@ -121,19 +128,6 @@ class FpgaFormBackend(PlainBackend):
     def close(self) -> None:
         self._mirrors.clear()
         self._engine.close()
-
-
-@contextmanager
-def _device_errors() -> Iterator[None]:
-    """What goes wrong on the device, as an error of the join."""
-    try:
-        yield
-    except ImportError:
-        raise BackendUnavailable(
-            'PyOpenCL is not installed: install it with pip install "pyopencl[pocl]"'
-        ) from None
-    except DeviceError as error:
-        raise BackendUnavailable(str(error)) from error
 
 
 def _outside(records: np.ndarray, held: Sequence[int]) -> np.ndarray:

@@ -17,7 +17,7 @@ from hw.spec.tuples import Side
 __all__ = ["join_keywords", "open_sources", "run"]
 
 _KEYWORDS = (
-    "on", "window", "time", "lateness", "arrival", "backend", "device", "index", "batch",
+    "on", "window", "time", "lateness", "arrival", "backend", "device", "index", "params", "batch",
     "linger", "workers", "order", "emit", "select", "late", "subwindow", "aggregates",
 )
 

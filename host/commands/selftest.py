@@ -83,7 +83,7 @@ WINDOWS: dict[str, Holds] = {
 def run(arguments: argparse.Namespace) -> int:
     """Print a line for each check; 1 if one fails."""
     engine = {"backend": arguments.backend, "device": arguments.device}
-    engine |= {"workers": arguments.workers}
+    engine |= {"workers": arguments.workers, "params": arguments.params}
     failed = 0
     for window in WINDOWS:
         for check in CHECKS:

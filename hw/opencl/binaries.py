@@ -1,63 +1,29 @@
-"""Device binaries: built ahead, kept in bitstreams/ under a digest, loaded where they match.
+"""Device binaries: built ahead, kept in bitstreams/, loaded where they match.
 
-bitstreams/manifest.json maps a digest to what was built: file, kind, params, device, tool
-versions, and the SHA-256 of the file. The digest covers the program's text, its options, the
-device and its driver, so a binary is used by the very program that it was made of, or not at
-all. What a vendor's offline compiler made (.aocx, .xclbin) enters by `register` with the same
-manifest line, and the same `load` hands it out.
+    python -m hw.opencl.binaries [--device D]                      what `make binaries` runs
+    python -m hw.opencl.binaries --list
+    python -m hw.opencl.binaries --add engine.aocx [--device D] [--params mergers=8,...]
+
+The digest covers the program's text, its options, the device and its driver. What a vendor's
+offline compiler made of the FPGA form (.aocx, .xclbin) is added with the same entry, and the same
+hw.opencl.program.build loads it.
 """
 
 import argparse
-import json
-import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ENGINES", "FOLDER", "build_engines", "load", "read_manifest", "register"]
+from hw import bitstreams
+from hw.opencl import program
+from hw.opencl.devices import Device, DeviceError, choose
+from hw.opencl.fpga.channel_device import find_device
+from hw.opencl.fpga.source import sizes_of, source
+from hw.spec.params import parse_params
 
-FOLDER = Path(__file__).resolve().parents[2] / "bitstreams"
-
-
-def load(digest: str, folder: Path | None = None) -> bytes | None:
-    """The binary of that digest, or None where there is none or its bytes are damaged."""
-    folder = FOLDER if folder is None else folder
-    entry = read_manifest(folder).get(digest)
-    path = folder / entry["file"] if entry else None
-    if entry is None or path is None or not path.is_file():
-        return None
-    data = path.read_bytes()
-    return data if sha256(data).hexdigest() == entry["sha256"] else None
-
-
-def register(
-    digest: str,
-    data: bytes,
-    *,
-    suffix: str,
-    params: Mapping[str, Any],
-    device: Mapping[str, str],
-    folder: Path | None = None,
-) -> Path:
-    """Store a binary and its manifest line; `suffix` is .clbin, .aocx or .xclbin."""
-    folder = FOLDER if folder is None else folder
-    folder.mkdir(exist_ok=True)
-    path = folder / f"opencl-{digest[:16]}{suffix}"
-    _replace(path, data)
-    manifest = read_manifest(folder)
-    manifest[digest] = {
-        "kind": "opencl",
-        "file": path.name,
-        "sha256": sha256(data).hexdigest(),
-        "params": dict(params),
-        "device": dict(device),
-        "tools": {name: version(name) for name in ("pyopencl", "numpy")},
-    }
-    _replace(folder / "manifest.json", (json.dumps(manifest, indent=2) + "\n").encode())
-    return path
-
+__all__ = ["ENGINES", "SUFFIXES", "add", "build_engines", "main"]
 
 #: Every program of the throughput engine, by its parameters.
 ENGINES: tuple[dict[str, Any], ...] = (
@@ -66,50 +32,112 @@ ENGINES: tuple[dict[str, Any], ...] = (
     {"engine": "aggregates", "values": "int64"},
     {"engine": "aggregates", "values": "float64"},
 )
+#: What offline compilers make, by the ending of its file -> who makes it.
+SUFFIXES = {".aocx": "Intel's aoc", ".xclbin": "Xilinx's v++"}
 
 
 def build_engines(
-    device: str | None = None,
-    engines: Sequence[Mapping[str, Any]] = ENGINES,
-    folder: Path | None = None,
+    device: str | None = None, engines: Sequence[Mapping[str, Any]] = ENGINES
 ) -> Iterator[Path]:
-    """Build and register programs of the throughput engine for one device, one by one."""
-    from hw.opencl import program
-    from hw.opencl.devices import choose
+    """Build and register programs of the throughput engine for one device, one by one.
 
+    What was made of an older text for the same engine and device goes.
+    """
     chosen = choose(device)
     for params in engines:
-        if params["engine"] == "throughput":
-            text = program.engine_text(chosen, params["key_bits"])
-        else:
-            text = program.aggregate_text(chosen, params["values"] == "float64")
-        yield register(
-            program.digest_of(chosen, text, program.OPTIONS),
-            program.build_binary(chosen, text),
-            suffix=".clbin", params=params, device=chosen.identity, folder=folder,
-        )
+        text = _text(chosen, params)
+        digest = program.digest_of(chosen, text, program.OPTIONS)
+        data = program.build_binary(chosen, text)
+        path = _register(chosen, digest, data, ".clbin.gz", params)
+        bitstreams.forget(_older(chosen, digest, params))
+        yield path
 
 
-def read_manifest(folder: Path | None = None) -> dict[str, Any]:
-    """Digest -> entry, of every kind of binary; empty where there is no manifest."""
-    path = (FOLDER if folder is None else folder) / "manifest.json"
-    return json.loads(path.read_text()) if path.is_file() else {}
+def add(path: Path, device: str | None = None, params: str | None = None) -> Path:
+    """Register what an offline compiler made of `python -m hw.opencl.fpga` for a card."""
+    if path.suffix not in SUFFIXES:
+        raise DeviceError(f"{path} must end in {' or '.join(SUFFIXES)}")
+    if not path.is_file():
+        raise DeviceError(f"there is no file {path}: make it with {SUFFIXES[path.suffix]}")
+    where, sizes = find_device(device), parse_params(params)
+    text = source(sizes, where.depth, where.key_depth)
+    digest = program.digest_of(where.device, text, (*program.OPTIONS, *where.options))
+    named = {"engine": "fpga", **sizes_of(sizes)}
+    return _register(where.device, digest, path.read_bytes(), path.suffix, named)
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Write whole or not at all: another process may be reading."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_bytes(data)
-    part.replace(path)
+def _text(device: Device, params: Mapping[str, Any]) -> str:
+    if params["engine"] == "throughput":
+        return program.engine_text(device, params["key_bits"])
+    return program.aggregate_text(device, params["values"] == "float64")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """python -m hw.opencl.binaries [--device D]: what `make binaries` runs."""
-    parser = argparse.ArgumentParser(prog="python -m hw.opencl.binaries", description=main.__doc__)
+def _register(
+    device: Device, digest: str, data: bytes, suffix: str, params: Mapping[str, Any]
+) -> Path:
+    return bitstreams.register(
+        digest, data, name="opencl", suffix=suffix, kind="opencl", params=params,
+        device=device.identity,
+        tools={name: version(name) for name in ("pyopencl", "numpy")} | {"driver": device.driver},
+    )
+
+
+def _older(device: Device, digest: str, params: Mapping[str, Any]) -> list[str]:
+    """Other binaries of the same engine for the same device."""
+    return [
+        other
+        for other, entry in bitstreams.read_manifest().items()
+        if other != digest and entry.params == params and entry.device == device.identity
+    ]
+
+
+def _list(device: Device) -> Iterator[str]:
+    """A line to an entry: its file, what it is, and whether it would be loaded here."""
+    for digest, entry in bitstreams.read_manifest().items():
+        sizes = ", ".join(f"{name}={value}" for name, value in entry.params.items())
+        name = entry.device.get("device") or entry.device.get("board", "")
+        yield f"{entry.file}  {sizes}  {name}: {_state(device, digest, entry)}"
+
+
+def _state(device: Device, digest: str, entry: bitstreams.Bitstream) -> str:
+    if entry.device != device.identity:
+        return "for another device"
+    if entry.params.get("engine") == "fpga":
+        return "for this device"
+    text = _text(device, entry.params)
+    current = program.digest_of(device, text, program.OPTIONS) == digest
+    return "loaded instead of source" if current else "stale: run make binaries"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build, list or add; what goes wrong is one line and exit code 1."""
+    parser = argparse.ArgumentParser(
+        prog="python -m hw.opencl.binaries", description="Device binaries in bitstreams/."
+    )
     parser.add_argument("--device", help="a number, a part of a name, or platform:device")
-    for path in build_engines(parser.parse_args(arguments).device):
-        print(f"{path.relative_to(FOLDER.parent)}: {path.stat().st_size} bytes", flush=True)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--list", action="store_true", help="show what is there and what it is for")
+    what.add_argument("--add", type=Path, metavar="FILE", help="keep an .aocx or .xclbin")
+    parser.add_argument("--params", help="sizes of the engine in FILE, e.g. mergers=8,probers=8")
+    given = parser.parse_args(arguments)
+    try:
+        for line in _run(given):
+            print(line, flush=True)
+    except (DeviceError, ValueError) as error:
+        print(f"binaries: {error}", file=sys.stderr)
+        return 1
     return 0
+
+
+def _run(given: argparse.Namespace) -> Iterator[str]:
+    if given.list:
+        yield from _list(choose(given.device))
+        return
+    paths = [add(given.add, given.device, given.params)] if given.add else (
+        build_engines(given.device)
+    )
+    for path in paths:
+        yield f"{path.parent.name}/{path.name}: {path.stat().st_size:,} bytes"
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from hw import bitstreams
+
 __all__ = ["Device", "DeviceError", "choose", "list_devices", "measure_bandwidth", "open_device"]
 
 _CURE = (
@@ -92,7 +94,7 @@ def choose(wanted: str | None = None, devices: list[Device] | None = None) -> De
     found = [device for device in devices if _is_meant(device, wanted.strip().lower())]
     there = "; ".join(map(str, devices))
     if not found:
-        raise DeviceError(f"no OpenCL device matches {wanted!r}: choose one of {there}")
+        raise DeviceError(f"no OpenCL device matches {wanted!r}{_made_for(wanted)} one of {there}")
     if len(found) > 1:
         matching = "; ".join(map(str, found))
         raise DeviceError(
@@ -161,6 +163,20 @@ def _describe(number: int, place: tuple[int, int], platform: Any, handle: Any) -
         memory_bytes=handle.global_mem_size, compute_units=handle.max_compute_units,
         handle=handle,
     )
+
+
+def _made_for(wanted: str) -> str:
+    """What to do about a device that is not here, up to the list of those that are."""
+    name = wanted.strip().lower()
+    files = [
+        entry.file
+        for entry in bitstreams.read_manifest().values()
+        if entry.kind == "opencl" and name in entry.device["device"].lower()
+    ]
+    if not files:
+        return ": choose"
+    made = f"bitstreams/{files[0]}"
+    return f", which {made} is made for: plug it in and install its driver, or choose"
 
 
 def _is_meant(device: Device, wanted: str) -> bool:

@@ -1,5 +1,6 @@
 """Programs for OpenCL devices: C types from hw.spec, building, and what is odd about a device."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hw.opencl import binaries
+from hw import bitstreams
 from hw.opencl.devices import Device, DeviceError, open_device
 from hw.spec.predicates import REGISTER
 from hw.spec.tuples import NOT, RECORD, interval_dtype, key_limits
@@ -129,19 +130,54 @@ def read_kernels(names: Sequence[str], folder: Path = _FOLDER) -> str:
     return "".join(f'#line 1 "{name}"\n{(folder / name).read_text()}' for name in names)
 
 
-def build(device: Device, context: Any, text: str, options: Sequence[str] = ()) -> Any:
+def build(
+    device: Device, context: Any, text: str, options: Sequence[str] = (), compiles: bool = True
+) -> Any:
     """The built cl.Program: from bitstreams/ where one was made of the same text, options, device
-    and driver, else from source. Warnings are errors."""
+    and driver, else from source, where the driver `compiles`. Warnings of its compiler are errors.
+    """
+    options = (*OPTIONS, *options)
+    stored = bitstreams.find(digest_of(device, text, options))
+    if stored is not None:
+        try:
+            return _load(device, context, stored, options)
+        except DeviceError as error:
+            if not compiles:
+                raise
+            warnings.warn(f"{error}; until then it is built from source", stacklevel=2)
+    if not compiles:
+        raise DeviceError(_no_bitstream(device))
+    return _build_source(device, context, text, options)
+
+
+def _load(
+    device: Device, context: Any, stored: bitstreams.Bitstream, options: Sequence[str]
+) -> Any:
+    """The program of a device binary: PoCL's, an .aocx or an .xclbin."""
     import pyopencl as cl
 
-    options = (*OPTIONS, *options)
-    binary = binaries.load(digest_of(device, text, options))
-    if binary is not None:
-        try:
-            return cl.Program(context, [device.handle], [binary]).build(list(options))
-        except cl.Error:
-            pass  # the same program, from its source
-    return _build_source(device, context, text, options)
+    try:
+        return cl.Program(context, [device.handle], [stored.read()]).build(list(options))
+    except (cl.Error, bitstreams.DamagedBitstream) as error:
+        reason = " ".join(str(error).split())
+        raise DeviceError(
+            f"the OpenCL device {device} does not load bitstreams/{stored.file} ({reason}): "
+            "build it again, see bitstreams/README.md"
+        ) from error
+
+
+def _no_bitstream(device: Device) -> str:
+    """What to do where a card has nothing of these sizes to load."""
+    there = [
+        ",".join(f"{name}={value}" for name, value in entry.params.items() if name != "engine")
+        for entry in bitstreams.read_manifest().values()
+        if entry.device == device.identity
+    ]
+    other = f", or ask with --params for one that is there ({'; '.join(there)})" if there else ""
+    return (
+        f"bitstreams/ has no engine of these sizes for the OpenCL device {device}: build one, see "
+        f"bitstreams/README.md{other}"
+    )
 
 
 def _build_source(device: Device, context: Any, text: str, options: Sequence[str]) -> Any:

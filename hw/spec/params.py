@@ -1,8 +1,16 @@
 """Every size of an engine, checked once."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
-__all__ = ["JoinParams"]
+__all__ = ["MODES", "JoinParams", "parse_params"]
+
+#: How tuples wait before they are merged into the main array: in a sorted insertion tier, or as in
+#: PanJoin in an unsorted insertion buffer that every probe scans.
+MODES = ("tiered", "paper")
+#: PanJoin's own sizes (section V), where the mode is its own.
+_PAPER = {"partitions": 1 << 16, "insert_buffer": 1 << 10}
 
 
 def _is_power_of_two(value: int) -> bool:
@@ -22,6 +30,7 @@ class JoinParams:
     lanes          tuples a cycle of one wide merger
     probers        probers side by side in a probing engine
     cores          join cores under one distribution tree
+    mode           of MODES; of the throughput engine on OpenCL
     """
 
     key_bits: int = 32
@@ -33,6 +42,7 @@ class JoinParams:
     lanes: int = 4
     probers: int = 8
     cores: int = 1
+    mode: str = "tiered"
 
     def __post_init__(self) -> None:
         if self.key_bits not in (32, 64):
@@ -44,6 +54,8 @@ class JoinParams:
             value = getattr(self, name)
             if not _is_power_of_two(value):
                 raise ValueError(f"{name} must be a power of two, not {value}")
+        if self.mode not in MODES:
+            raise ValueError(f"mode must be {' or '.join(MODES)}, not {self.mode!r}")
         if not 1 <= self.bands <= 4:
             raise ValueError(f"bands must be from 1 to 4, not {self.bands}")
 
@@ -51,3 +63,31 @@ class JoinParams:
     def partition_rows(self) -> int:
         """Tuples between two entries of the index array (PanJoin's N_P = N_Sub / P), at least 1."""
         return max(1, -(-self.subwindow // self.partitions))
+
+
+def parse_params(given: str | Mapping[str, Any] | None, **more: Any) -> JoinParams:
+    """'mergers=4,probers=2', or the same as a mapping, over the defaults; ValueError says what is
+    wrong. With mode=paper the other defaults are the paper's.
+
+    >>> parse_params("mode=paper,bands=2").partitions
+    65536
+    """
+    sizes = _sizes(given) if isinstance(given, str) else dict(given or {})
+    names = [field.name for field in fields(JoinParams) if field.name not in more]
+    for name, value in sizes.items():
+        if name not in names:
+            raise ValueError(f"an engine has no {name!r}: choose of {', '.join(names)}")
+        if name != "mode" and (not isinstance(value, int) or isinstance(value, bool)):
+            raise ValueError(f"{name} must be a whole number, not {value!r}")
+    defaults = _PAPER if sizes.get("mode") == "paper" else {}
+    return JoinParams(**{**defaults, **sizes, **more})
+
+
+def _sizes(text: str) -> dict[str, Any]:
+    sizes: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not equals:
+            raise ValueError(f"sizes are written like mergers=4, not {part.strip()!r}")
+        sizes[name] = int(value) if value.isascii() and value.isdecimal() else value
+    return sizes

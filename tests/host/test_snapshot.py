@@ -202,8 +202,8 @@ def test_what_is_no_snapshot_is_refused(tmp_path):
 
 def test_what_a_join_means_cannot_be_changed(saved):
     message = (
-        "a resumed join keeps its 'window': only backend, device, index, batch, linger, workers, "
-        "late, subwindow can be changed"
+        "a resumed join keeps its 'window': only backend, device, index, params, batch, linger, "
+        "workers, late, subwindow can be changed"
     )
     with pytest.raises(SnapshotError, match=exactly(message)):
         host.StreamJoin.resume(str(saved), window="rows 5")

@@ -12,8 +12,8 @@ ENGINES = {
     "tiered 32": ({"tier_rows": (256, 1024)}, 32),
     "tiered 64": ({"tier_rows": (256, 1024)}, 64),
     "apart": ({"tier_rows": (256, 1024), "shared": False}, 32),
-    "paper 32": ({"mode": "paper"}, 32),
-    "paper 64": ({"mode": "paper", "shared": False}, 64),
+    "paper 32": ({}, 32),
+    "paper 64": ({"shared": False}, 64),
 }
 
 
@@ -60,7 +60,8 @@ def model():
 def engine(request):
     """An open engine of each kind; `engine.params.key_bits` says how wide its keys are."""
     keywords, key_bits = ENGINES[request.param]
-    params = JoinParams(key_bits=key_bits, partitions=64, insert_buffer=256)
+    mode = "paper" if request.param.startswith("paper") else "tiered"
+    params = JoinParams(key_bits=key_bits, partitions=64, insert_buffer=256, mode=mode)
     opened = OpenCLBackend(params, **keywords)
     yield opened
     opened.close()

@@ -1,4 +1,4 @@
-"""Devices, programs and prebuilt binaries: choice, layout, and errors that name the cure."""
+"""Devices and programs: choice, layout, and errors that name the cure."""
 
 import re
 import sys
@@ -10,20 +10,15 @@ import pytest
 
 import hw.opencl.devices
 import hw.opencl.program
-from host.backend import Probes
 from host.backends.opencl_backend import OpenCLBackend
 from host.errors import BackendUnavailable
-from hw.opencl import binaries
 from hw.opencl.devices import Device, DeviceError, choose, list_devices, measure_bandwidth
 from hw.opencl.memory import Pool
-from hw.opencl.program import aggregate_text, c_structs, digest_of, open_aggregates, open_program
-from hw.spec import JoinParams, Side, compare, tuple_dtype
+from hw.opencl.program import c_structs, open_program
+from hw.spec import JoinParams, Side, tuple_dtype
+from tests.helpers import exactly
 
 pytestmark = pytest.mark.opencl
-
-
-def exactly(message):
-    return f"^{re.escape(message)}$"
 
 
 def fake(number, place, name, version="OpenCL 3.0 PoCL 3.0", kind="cpu"):
@@ -102,11 +97,6 @@ def test_the_backend_passes_on_a_devices_error():
         OpenCLBackend(JoinParams(), device="nowhere")
 
 
-def test_an_unknown_mode_is_refused():
-    with pytest.raises(ValueError, match=exactly("mode must be tiered or paper, not fast")):
-        OpenCLBackend(JoinParams(), mode="fast")
-
-
 def test_a_record_that_the_device_lays_out_otherwise_is_refused():
     device = choose()
     message = (
@@ -173,79 +163,3 @@ def test_a_program_is_built_once_for_a_device_and_width():
     assert open_program(device, 32) is open_program(choose(), 32)
     assert open_program(device, 32) is not open_program(device, 64)
     assert open_program(device, 32).context is open_program(device, 64).context
-
-
-# Prebuilt binaries.
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(binaries, "FOLDER", tmp_path / "bitstreams")
-    return binaries.FOLDER
-
-
-def test_a_binary_that_was_built_is_loaded_instead_of_source(folder, monkeypatch):
-    engine = binaries.ENGINES[2]
-    assert engine == {"engine": "aggregates", "values": "int64"}
-    (path,) = binaries.build_engines(engines=[engine])
-    device = choose()
-    digest = digest_of(device, aggregate_text(device, False), hw.opencl.program.OPTIONS)
-    entry = binaries.read_manifest()[digest]
-    assert entry["params"] == engine
-    assert entry["device"] == device.identity
-    assert entry["file"] == path.name == f"opencl-{digest[:16]}.clbin"
-    assert set(entry["tools"]) == {"pyopencl", "numpy"}
-
-    def no_source(*_):
-        raise AssertionError("built from source")
-
-    monkeypatch.setattr(hw.opencl.program, "_build_source", no_source)
-    open_aggregates.cache_clear()
-    assert total([3, 5, 6]) == 14
-    open_aggregates.cache_clear()
-    path.unlink()
-    with pytest.raises(AssertionError, match=r"^built from source$"):
-        total([1])
-
-
-def total(values):
-    """The sum that a new engine finds over as many matches."""
-    engine = OpenCLBackend(JoinParams())
-    tuples = np.zeros(len(values), tuple_dtype(32))
-    tuples["rid"] = np.arange(len(values))
-    engine.create(Side.LEFT, 0, 10)
-    engine.insert(Side.LEFT, 0, tuples)
-    probes = Probes(Side.RIGHT, np.zeros(1, np.int32), compare("="))
-    try:
-        result = engine.aggregates(Side.LEFT, [0], probes, "v", [np.array(values, np.int64)])
-        return int(result["sum"][0])
-    finally:
-        engine.close()
-
-
-def test_a_damaged_or_foreign_binary_is_not_used(folder):
-    device = choose()
-    text = aggregate_text(device, False)
-    digest = digest_of(device, text, hw.opencl.program.OPTIONS)
-    details = {"params": {}, "device": device.identity}
-    assert binaries.load(digest) is None
-    path = binaries.register(digest, b"whole", suffix=".clbin", **details)
-    assert binaries.load(digest) == b"whole"
-    # The driver refuses these bytes: the engine is built from its source.
-    open_aggregates.cache_clear()
-    assert total([3, 5, 6]) == 14
-    open_aggregates.cache_clear()
-    path.write_bytes(b"damaged")
-    assert binaries.load(digest) is None
-    other = replace(device, driver="another")
-    assert digest_of(other, text, ()) != digest_of(device, text, ())
-
-
-@pytest.mark.parametrize("suffix", [".aocx", ".xclbin"])
-def test_the_binaries_of_fpga_vendors_are_kept_and_found_alike(folder, suffix):
-    path = binaries.register(
-        "d" * 64, b"\x7fELF", suffix=suffix, params={"mergers": 8}, device={"device": "a10"}
-    )
-    assert path.name == f"opencl-{'d' * 16}{suffix}"
-    assert binaries.load("d" * 64) == b"\x7fELF"
-    assert binaries.read_manifest()["d" * 64]["params"] == {"mergers": 8}

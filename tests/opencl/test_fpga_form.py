@@ -6,14 +6,17 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from host.backends.opencl_fpga_backend import FpgaFormBackend
 from host.errors import BackendUnavailable
+from hw.opencl.devices import Device
 from hw.opencl.fpga import emulator
 from hw.opencl.fpga.__main__ import main
 from hw.opencl.fpga.arena import Arena
+from hw.opencl.fpga.channel_device import ChannelDevice, find_device, has_channels
 from hw.opencl.fpga.source import (
     insertion_kernels,
     probing_kernels,
@@ -28,7 +31,7 @@ ROOT = HERE.parents[1]
 TIMEOUT_S = 300
 
 
-def run_on_emulator(folder, *arguments):
+def run_on_emulator(folder, *arguments, kernels=16):
     """Run pytest in a process of its own: the emulator has to be announced before OpenCL first
     looks for devices, and kernels that wait for each other for ever only end with their process.
     """
@@ -36,8 +39,8 @@ def run_on_emulator(folder, *arguments):
     try:
         run = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
-            cwd=ROOT, env={**os.environ, **emulator.environment(folder)}, timeout=TIMEOUT_S,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+            cwd=ROOT, env={**os.environ, **emulator.environment(folder, kernels)}, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S, check=False,
         )
     except subprocess.TimeoutExpired as stuck:
         pytest.fail(f"did not end in {TIMEOUT_S} s: {(stuck.stdout or b'').decode()}")
@@ -47,29 +50,77 @@ def run_on_emulator(folder, *arguments):
 @pytest.mark.opencl
 @pytest.mark.slow
 def test_the_fpga_form_keeps_its_promises_on_the_emulator(tmp_path):
-    names = ("insertion", "probing", "collecting", "pipes")
+    names = ("insertion", "probing", "collecting", "pipes", "bitstream")
     run_on_emulator(tmp_path, *(HERE / "fpga" / f"{name}.py" for name in names))
 
 
 @pytest.mark.opencl
 @pytest.mark.slow
 def test_the_fpga_form_passes_the_conformance_suite(tmp_path):
-    # The engine by itself, and joins on one type: every type is the same to an engine.
-    chosen = "opencl and (int32 or not test_a_join) and not test_counts_are"
     run_on_emulator(
-        tmp_path, "-p", "tests.opencl.fpga.conformance", "-k", chosen,
-        ROOT / "tests" / "host" / "test_backends.py",
+        tmp_path, "-p", "tests.opencl.fpga.conformance", "-k", "opencl",
+        ROOT / "tests" / "host" / "test_backends.py", kernels=4,
     )
 
 
 def test_without_channels_there_is_a_sentence_with_the_cure(monkeypatch):
-    monkeypatch.setattr("hw.opencl.fpga.engine.list_devices", list)
+    monkeypatch.setattr("hw.opencl.fpga.channel_device.list_devices", list)
     message = (
         "no OpenCL device has channels: program a card, or run Intel's FPGA emulator in an "
         "environment as hw.opencl.fpga.emulator makes it"
     )
     with pytest.raises(BackendUnavailable, match=exactly(message)):
         FpgaFormBackend(JoinParams())
+
+
+def seen(number, platform, name, extensions=""):
+    """A device as its driver describes it."""
+    return Device(
+        number, (number, 0), platform, "OpenCL 1.2", name, "1", "accelerator", 1 << 34, 1,
+        handle=SimpleNamespace(extensions=extensions),
+    )
+
+
+CARDS = [
+    seen(0, "Portable Computing Language", "a processor"),
+    seen(1, "Intel(R) FPGA SDK for OpenCL(TM)", "pac_a10", "cl_khr_icd cl_intel_channels"),
+    seen(2, "Xilinx", "xilinx_u280"),
+    seen(3, "Intel(R) FPGA Emulation Platform", "FPGA Emulation Device", "cl_intel_channels"),
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (None, ChannelDevice(CARDS[1], staged=False, depth=64, key_depth=512)),
+        ("a10", ChannelDevice(CARDS[1], staged=False, depth=64, key_depth=512)),
+        ("u280", ChannelDevice(CARDS[2], False, 64, 512, options=("-DXILINX",))),
+        ("3", ChannelDevice(CARDS[3], staged=True, depth=8192, key_depth=16384, compiles=True)),
+    ],
+)
+def test_a_card_of_either_vendor_is_found_and_only_the_emulator_compiles(
+    monkeypatch, wanted, expected
+):
+    monkeypatch.setattr("hw.opencl.fpga.channel_device.list_devices", lambda: CARDS)
+    assert [has_channels(device) for device in CARDS] == [False, True, True, True]
+    assert find_device(wanted) == expected
+
+
+def test_the_paper_mode_is_not_of_the_fpga_form():
+    message = (
+        "the FPGA form has no mode=paper: it merges every batch at once; leave it out, or choose "
+        "a device without channels"
+    )
+    with pytest.raises(BackendUnavailable, match=exactly(message)):
+        FpgaFormBackend(JoinParams(mode="paper"))
+
+
+def test_a_command_runs_with_the_emulator_among_its_devices(capfd):
+    listing = "from hw.opencl import choose; print(choose('emulation').name)"
+    assert emulator.main([sys.executable, "-c", listing]) == 0
+    assert capfd.readouterr().out == "Intel(R) FPGA Emulation Device\n"
+    assert emulator.main(["false"]) == 1
+    assert emulator.main([]) == 2
 
 
 @pytest.mark.parametrize("cores", [1, 4])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hw.spec.params import JoinParams
+from hw.spec.params import JoinParams, parse_params
 from tests.helpers import exactly
 
 
@@ -56,3 +56,36 @@ def test_partitions_share_a_subwindow_evenly(subwindow, partitions, rows):
 def test_params_cannot_change():
     with pytest.raises(AttributeError):
         JoinParams().subwindow = 7
+
+
+def test_sizes_are_written_as_text_or_as_a_mapping():
+    wanted = JoinParams(key_bits=64, mergers=4, bands=2)
+    assert parse_params(" mergers = 4, bands=2", key_bits=64) == wanted
+    assert parse_params({"mergers": 4, "bands": 2}, key_bits=64) == wanted
+    assert parse_params(None) == parse_params({}) == JoinParams()
+
+
+def test_the_papers_mode_brings_the_papers_sizes():
+    paper = JoinParams(mode="paper", partitions=1 << 16, insert_buffer=1 << 10)
+    assert parse_params("mode=paper") == paper
+    assert parse_params("mode=paper,partitions=512").partitions == 512
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("mergers", "sizes are written like mergers=4, not 'mergers'"),
+        ("mergers=many", "mergers must be a whole number, not 'many'"),
+        ({"mergers": True}, "mergers must be a whole number, not True"),
+        ("mergers=3", "mergers must be a power of two, not 3"),
+        ("mode=fast", "mode must be tiered or paper, not 'fast'"),
+        (
+            "key_bits=64",
+            "an engine has no 'key_bits': choose of subwindow, partitions, insert_buffer, bands, "
+            "mergers, lanes, probers, cores, mode",
+        ),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(given, message):
+    with pytest.raises(ValueError, match=exactly(message)):
+        parse_params(given, key_bits=32)

@@ -3,15 +3,11 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 
-from hw.opencl.fpga.source import source
+from hw.opencl.fpga.source import sizes_of, source
 from hw.spec.params import JoinParams
 
 __all__ = ["main"]
-
-#: Sizes that do not change the program.
-_OF_THE_HOST = ("subwindow", "insert_buffer", "lanes")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,9 +16,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--key-depth", type=int, default=512, help="words of a channel from memory to a prober"
     )
-    for size in fields(JoinParams):
-        if size.name not in _OF_THE_HOST:
-            parser.add_argument(f"--{size.name.replace('_', '-')}", type=int, default=size.default)
+    for name, default in sizes_of(JoinParams()).items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default)
     given = vars(parser.parse_args(arguments))
     depth, key_depth = given.pop("depth"), given.pop("key_depth")
     try:

@@ -1,11 +1,16 @@
-"""Intel's FPGA emulator, as its packages install it next to Python, made known to OpenCL."""
+"""Intel's FPGA emulator, as its packages install it next to Python, made known to OpenCL.
 
+    python -m hw.opencl.fpga.emulator watersmeet selftest --backend opencl --device emulation
+"""
+
+import os
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-__all__ = ["environment", "library"]
-
-
+__all__ = ["environment", "library", "main"]
 
 
 def library() -> Path:
@@ -18,7 +23,8 @@ def environment(folder: Path, kernels: int = 16) -> dict[str, str]:
 
     They count only if they are set before OpenCL looks for devices. The .icd file goes to `folder`,
     because the one that the packages ship names a path that does not exist. `kernels` run at once
-    at most: each is a thread, and threads without work spin, so ask for no more than needed.
+    at most: each is a thread, and threads without work spin, so ask for no more than needed; where
+    launches are staged, four do.
     """
     (folder / "fpga_emulator.icd").write_text(f"{library()}\n")
     return {
@@ -29,3 +35,21 @@ def environment(folder: Path, kernels: int = 16) -> dict[str, str]:
         # On-chip memory: the index array of the paper, 64K keys, in each partitioner.
         "CL_CONFIG_CPU_FORCE_LOCAL_MEM_SIZE": "8MB",
     }
+
+
+def main(command: Sequence[str] | None = None) -> int:
+    """Run a command that finds the emulator among its devices, and return its exit code."""
+    command = sys.argv[1:] if command is None else command
+    if not command:
+        print("usage: python -m hw.opencl.fpga.emulator COMMAND ...", file=sys.stderr)
+        return 2
+    if not library().is_file():
+        print(f"the FPGA emulator is not installed ({library()}): run make setup", file=sys.stderr)
+        return 1
+    with TemporaryDirectory() as folder:
+        found = {**os.environ, **environment(Path(folder), kernels=4)}
+        return subprocess.run(command, env=found, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

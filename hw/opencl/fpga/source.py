@@ -1,6 +1,7 @@
 """The FPGA form as one OpenCL program: sizes from JoinParams, records from hw.spec."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from importlib import resources
 
 import numpy as np
@@ -17,8 +18,10 @@ __all__ = [
     "RESULT",
     "STAGED",
     "STAR",
+    "every_kernel",
     "insertion_kernels",
     "probing_kernels",
+    "sizes_of",
     "source",
     "storing_kernels",
 ]
@@ -38,6 +41,8 @@ STAR = 0xFFFF_FFFF
 #: One word of the result stream: run = band * cores + core.
 RESULT = np.dtype([(name, "<u4") for name in ("subwindow", "probe", "run", "start", "end")])
 
+#: Sizes of JoinParams that do not change the program.
+_OF_THE_HOST = ("subwindow", "insert_buffer", "lanes", "mode")
 _C_TYPES = {"<i4": "int", "<i8": "long", "<u4": "uint", "<u8": "ulong", "|u1": "uchar"}
 _PRIVATE = """
 typedef struct { uint partition; key_t key; } entry_t;
@@ -59,6 +64,11 @@ def source(params: JoinParams, depth: int = 64, key_depth: int = 512) -> str:
         if words < 16 or words & (words - 1):
             raise ValueError(f"{name} must be a power of two from 16 up, not {words}")
     return "\n".join(_parts(params, depth, key_depth)) + "\n"
+
+
+def sizes_of(params: JoinParams) -> dict[str, int]:
+    """The sizes that make the program what it is."""
+    return {name: value for name, value in asdict(params).items() if name not in _OF_THE_HOST}
 
 
 def storing_kernels(params: JoinParams) -> list[str]:
@@ -85,6 +95,12 @@ def probing_kernels(params: JoinParams) -> list[str]:
             names += [f"{name}_{core}_{lane}" for name in ("partition", "fetch", "probe")]
         names.append(f"punctuate_{core}")
     return [*names, "collect"]
+
+
+def every_kernel(params: JoinParams) -> tuple[str, ...]:
+    """The names of all kernels of the program."""
+    merging = (name for core in range(params.cores) for name in insertion_kernels(params, core))
+    return (*storing_kernels(params), *merging, *probing_kernels(params))
 
 
 def _parts(params: JoinParams, depth: int, key_depth: int) -> Iterator[str]:

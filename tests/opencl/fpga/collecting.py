@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from host.errors import BackendUnavailable
-from hw.opencl.fpga.engine import DeviceStuck
+from hw.opencl.fpga.channel_device import DeviceStuck
 from hw.opencl.fpga.source import STAR
 from hw.spec.predicates import Band, Predicate, compare, registers
 from hw.spec.tuples import NOT, Side, key_dtype
@@ -109,10 +109,9 @@ class Endless:
 def test_a_kernel_that_does_not_end_is_an_error_and_the_last_one(backend):
     message = "kernel merge_0_0 did not end in 0 s"
     engine = backend._engine
-    engine._timeout_s = 0
     try:
         with pytest.raises(DeviceStuck, match=exactly(message)):
-            engine._await(["merge_0_0"], [Endless()])
+            engine._loaded._await(["merge_0_0"], [Endless()], timeout_s=0)
         backend.create(Side.LEFT, 0, 1)
         with pytest.raises(BackendUnavailable, match=exactly(message)):
             backend.insert(Side.LEFT, 0, make_tuples([1], backend.params.key_bits))

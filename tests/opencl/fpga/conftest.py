@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from host.backends.opencl_fpga_backend import FpgaFormBackend
-from hw.opencl.fpga.engine import Engine, find_device
+from hw.opencl.fpga.channel_device import find_device
+from hw.opencl.fpga.engine import Engine
 from hw.spec.params import JoinParams
 
 #: Each is one program, built once: the paper's engine, and two with several cores.

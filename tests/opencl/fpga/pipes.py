@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hw.opencl.fpga import engine as engine_module
-from hw.opencl.fpga.engine import Engine, find_device
+from hw.opencl.fpga.channel_device import find_device
+from hw.opencl.fpga.engine import Engine
 from hw.opencl.fpga.source import source
 from hw.spec.params import JoinParams
 from hw.spec.predicates import Band, Predicate, registers
