@@ -21,19 +21,20 @@ def punctuated(shape):
     stars    punctuations before the result; a run of stars is one token, so that probes without
              a match cost next to nothing in any order
     present  there is `data`; a token has stars or data
+    ordered  between its stars a result waits for those of the cores before its own
     """
-    return data.StructLayout({"data": shape, "present": 1, "stars": range(MOST_STARS + 1)})
+    return data.StructLayout(
+        {"data": shape, "present": 1, "ordered": 1, "stars": range(MOST_STARS + 1)}
+    )
 
 
 class CollectNode(wiring.Component):
     """Merges punctuated streams ``i`` into ``o``: a star for a star of each input.
 
-    in_order  0: results between two stars come as they are there, every input in its turn;
-              1: all of the first input, then all of the second ... (SplitJoin, Algorithm 5)
-
-    An input whose star came waits until all others have sent theirs. One token a cycle, one
-    cycle of latency. Stars are taken from any number of inputs in one cycle, and leave with the
-    next result. `in_order` may change while nothing is inside.
+    An input whose star came waits until all others have sent theirs. Between two stars, results
+    come as they are there, every input in its turn; those that are `ordered` come after all of
+    the inputs before (SplitJoin, Algorithm 5). One token a cycle, one cycle of latency. Stars are
+    taken from any number of inputs in one cycle, and leave with the next result.
     """
 
     def __init__(self, shape, count):
@@ -45,7 +46,6 @@ class CollectNode(wiring.Component):
             {
                 "i": In(stream.Signature(self.shape)).array(count),
                 "o": Out(stream.Signature(self.shape)),
-                "in_order": In(1),
             }
         )
         # Attributes, so that a proof can look inside.
@@ -67,8 +67,7 @@ class CollectNode(wiring.Component):
         m.d.comb += level.eq(Cat(stars == closed for stars in reached))
         offers = Signal(self.count)
         for n, i in enumerate(self.i):
-            # In order, an input waits until those before it have passed their star.
-            turn = ~self.in_order | ~level[:n].any()
+            turn = ~i.payload.ordered | ~level[:n].any()
             m.d.comb += offers[n].eq(heard[n] & i.payload.present & level[n] & turn)
         taken = self._choice(m, offers)
         for n, i in enumerate(self.i):
@@ -82,6 +81,7 @@ class CollectNode(wiring.Component):
                 m.d.sync += self.counted[n].eq(heard[n] & ~i.ready)
                 with m.If(taken[n]):
                     m.d.sync += Value.cast(self.o.payload.data).eq(Value.cast(i.payload.data))
+                    m.d.sync += self.o.payload.ordered.eq(i.payload.ordered)
                     m.d.sync += self.last.eq(n)
         return m
 
@@ -124,9 +124,8 @@ def _least(m, numbers):
 class CollectionTree(wiring.Component):
     """Collects the punctuated streams ``i`` of the join cores into ``o``.
 
-    leaves    number of inputs
-    fan_in    inputs of a node
-    in_order  as for CollectNode, for every node of the tree
+    leaves  number of inputs
+    fan_in  inputs of a node
 
     Latency `depth` + 2 cycles at most, one token a cycle. Each leaf has a queue of
     `queue_tokens`, so that a core works on while its neighbours are behind with their star.
@@ -141,7 +140,7 @@ class CollectionTree(wiring.Component):
         self.depth = tree_depth(leaves, fan_in)
         self.queue_tokens = queue_tokens
         token = stream.Signature(punctuated(shape))
-        super().__init__({"i": In(token).array(leaves), "o": Out(token), "in_order": In(1)})
+        super().__init__({"i": In(token).array(leaves), "o": Out(token)})
 
     def elaborate(self, platform):
         m = Module()
@@ -163,7 +162,6 @@ class CollectionTree(wiring.Component):
             for n, share in enumerate(branches(len(sources), self.fan_in)):
                 inputs.append(self._node(m, [*islice(rest, share)], levels - 1, f"{name}_{n}"))
         m.submodules[name] = node = CollectNode(self.data_shape, len(inputs))
-        m.d.comb += node.in_order.eq(self.in_order)
         for source, port in zip(inputs, node.i, strict=True):
             wiring.connect(m, source, port)
         return node.o

@@ -66,31 +66,14 @@ def test_a_collect_node_gives_one_star_for_a_star_of_each(tmp_path):
         # The slowest input is ahead of nobody.
         m.d.comb += Assert((dut.ahead[0] == 0) | (dut.ahead[1] == 0))
 
-    prove(Harness(dut, [*dut.i, _held(dut.in_order)], [dut.o], claims), tmp_path)
+    prove(Harness(dut, list(dut.i), [dut.o], claims), tmp_path)
 
 
-class _held:
-    """A register input as a stream that is always on offer, so that it is free but kept."""
-
-    def __init__(self, signal):
-        self.payload = signal
-        self.valid = Signal(name="register_valid")
-        self.ready = Const(0)
-
-
-@pytest.mark.parametrize("in_order", [0, 1])
-def test_a_collect_node_loses_and_doubles_no_result(in_order, tmp_path):
+def test_a_collect_node_loses_and_doubles_no_result(tmp_path):
     dut = CollectNode(2, 2)
 
     def claims(m, rules):
-        m.d.comb += dut.in_order.eq(in_order)
-        results = Signal(2)
-        magic = Signal(2)
-        kept = Signal(2)
-        m.d.sync += kept.eq(magic)
-        with m.If(rules.started):
-            m.d.comb += Assume(magic == kept)
-        m.d.comb += magic.eq(results)
+        magic = 2  # values are not looked at, so one stands for all
         came = Signal(4)
         gone = Signal(4)
 
@@ -109,13 +92,11 @@ def test_a_collect_node_loses_and_doubles_no_result(in_order, tmp_path):
     prove(Harness(dut, list(dut.i), [dut.o], claims), tmp_path)
 
 
-@pytest.mark.parametrize("in_order", [0, 1])
-def test_no_result_leaves_before_its_star(in_order, tmp_path):
+def test_no_result_leaves_before_its_star(tmp_path):
     """Bounded: a result comes behind as many stars as it was sent behind."""
     dut = CollectNode(4, 2)
 
     def claims(m, rules):
-        m.d.comb += dut.in_order.eq(in_order)
         out = count_stars(m, dut.o, "o")
         with m.If(dut.o.valid & dut.o.payload.present):
             # What is sent is the number of the stars before it.
@@ -135,7 +116,6 @@ def test_a_collection_tree_that_is_fed_and_drained_never_rests_long(tmp_path):
     dut = CollectionTree(1, 2, 2, queue_tokens=4)
 
     def claims(m, rules):
-        m.d.comb += dut.in_order.eq(0)
         m.d.comb += Assume(dut.o.ready)
         for port in dut.i:
             m.d.comb += Assume(port.valid)

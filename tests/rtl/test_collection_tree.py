@@ -23,36 +23,35 @@ def groups_of(rng, leaves, groups):
     ]
 
 
-def tokens_of(groups, together=1):
+def tokens_of(groups, together=1, ordered=0):
     """A leaf's tokens: results of a group, then its star; runs of stars up to `together`."""
     tokens, stars = [], 0
     for results in groups:
         for result in results:
-            tokens.append({"stars": stars, "present": 1, "data": result})
+            tokens.append({"stars": stars, "present": 1, "data": result, "ordered": ordered})
             stars = 0
         stars += 1
         if stars == together:
-            tokens.append({"stars": stars, "present": 0, "data": 0})
+            tokens.append({"stars": stars, "present": 0})
             stars = 0
     if stars:
-        tokens.append({"stars": stars, "present": 0, "data": 0})
+        tokens.append({"stars": stars, "present": 0})
     return tokens
 
 
-def collect(sent, fan_in, in_order=0, pause_in=no_pause, pause_out=no_pause, together=1):
+def collect(sent, fan_in, ordered=0, pause_in=no_pause, pause_out=no_pause, together=1):
     """Send each leaf's groups up a tree; the groups that come out, and the cycles it took."""
     dut = CollectionTree(16, len(sent), fan_in)
     total, groups, clock = len(sent[0]), [[]], [0]
 
     def sender(n):
         async def send(ctx):
-            for token in tokens_of(sent[n], together):
+            for token in tokens_of(sent[n], together, ordered):
                 await stream_put(ctx, dut.i[n], token, pause_in())
 
         return send
 
     async def receive(ctx):
-        ctx.set(dut.in_order, in_order)
         while len(groups) <= total:
             token = await stream_get(ctx, dut.o, pause_out())
             assert token.stars or token.present
@@ -81,7 +80,7 @@ def test_no_result_passes_a_star(leaves, fan_in, together):
 
 @pytest.mark.parametrize("together", [1, MOST_STARS])
 @pytest.mark.parametrize("leaves, fan_in", SHAPES)
-def test_in_order_a_leaf_comes_before_the_next(leaves, fan_in, together):
+def test_ordered_a_leaf_comes_before_the_next(leaves, fan_in, together):
     sent = groups_of(random.Random(leaves), leaves, 12)
     groups, _ = collect(sent, fan_in, 1, pauses(1), pauses(2), together)
     assert groups == [[r for leaf in sent for r in leaf[n]] for n in range(12)]

@@ -1,0 +1,101 @@
+"""The engine: distribution tree, join cores, collection tree behind one command and one result
+stream (SplitJoin, figure 11)."""
+
+from amaranth.hdl import *
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.rtl.collection_tree import CollectionTree
+from hw.rtl.combiner import Combiner, answer_layout
+from hw.rtl.core_input import CoreInput
+from hw.rtl.distribution_tree import DistributionTree
+from hw.rtl.engine_words import head_layout, head_words, result_layout, word_token
+from hw.rtl.plumbing import Buffer
+from hw.rtl.punctuator import Punctuator
+from hw.spec import JoinParams
+from hw.spec.commands import Opcode
+
+__all__ = ["Engine"]
+
+
+class Engine(wiring.Component):
+    """``params.cores`` join cores that share the tuples of each subwindow.
+
+    core     makes one join core: a component with a JoinCore's streams (and, where it has it, the
+             register `scan` of the head)
+    fan_out  children of a node, in both trees
+
+    words    commands as hw.rtl.engine_words has them
+    answers  for every command, in order: its results, punctuated as its head asked, a reply of
+             each core, and a last star
+    """
+
+    def __init__(self, params: JoinParams, core, *, fan_out=4):
+        self.params = params
+        self.cores = [core() for _ in range(params.cores)]
+        self.distribution = DistributionTree(word_token(params), params.cores, fan_out)
+        self.collection = CollectionTree(result_layout(params), params.cores, fan_out)
+        self.combiner = Combiner(params)
+        super().__init__(
+            {
+                "words": In(stream.Signature(word_token(params))),
+                "answers": Out(stream.Signature(answer_layout(params))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.distribution = self.distribution
+        m.submodules.collection = self.collection
+        m.submodules.combiner = self.combiner
+        self._watch_sides(m)
+        for number, core in enumerate(self.cores):
+            m.submodules[f"core_{number}"] = core
+            m.submodules[f"input_{number}"] = front = CoreInput(self.params, number)
+            m.submodules[f"punctuator_{number}"] = back = Punctuator(self.params, number)
+            m.submodules[f"contexts_{number}"] = contexts = Buffer(front.contexts.payload.shape())
+            wiring.connect(m, self.distribution.o[number], front.words)
+            wiring.connect(m, front.contexts, contexts.i)
+            wiring.connect(m, contexts.o, back.contexts)
+            for name in ("commands", "tuples", "probes"):
+                wiring.connect(m, getattr(front, name), getattr(core, name))
+            for name in ("records", "replies"):
+                wiring.connect(m, getattr(core, name), getattr(back, name))
+            if hasattr(core, "scan"):
+                m.d.comb += core.scan.eq(front.scan)
+            wiring.connect(m, back.results, self.collection.i[number])
+        wiring.connect(m, self.collection.o, self.combiner.results)
+        wiring.connect(m, self.combiner.answers, wiring.flipped(self.answers))
+        return m
+
+    def _watch_sides(self, m):
+        """Pass words to the tree, and each command's stream to the combiner."""
+        count = head_words(self.params)
+        at = Signal(range(count + 1))  # the head's word that comes next; behind it the payload
+        has_payload = Signal()
+        had_payload = Signal()  # what the first word said
+        word = self.words.payload
+        # The stream is in the first word of a head.
+        bits = Value.cast(word.data)
+        layout = head_layout(self.params)
+        command = layout["command"]
+        fields = command.shape
+        opcode = bits[command.offset + fields["opcode"].offset :][: fields["opcode"].width]
+        side = bits[command.offset + fields["side"].offset]
+        root, sides = self.distribution.i, self.combiner.sides
+        first = at == 0
+        m.d.comb += has_payload.eq(
+            Mux(first, (opcode == Opcode.INSERT) | (opcode == Opcode.PROBE), had_payload)
+        )
+        m.d.comb += [root.payload.eq(word), sides.payload.eq(side)]
+        m.d.comb += root.valid.eq(self.words.valid & (~first | sides.ready))
+        m.d.comb += sides.valid.eq(self.words.valid & first & root.ready)
+        m.d.comb += self.words.ready.eq(root.ready & (~first | sides.ready))
+        with m.If(self.words.valid & self.words.ready):
+            m.d.sync += had_payload.eq(has_payload)
+            with m.If(at < count - 1):
+                m.d.sync += at.eq(at + 1)
+            with m.Elif(at == count - 1):
+                m.d.sync += at.eq(Mux(has_payload, count, 0))
+            with m.Elif(word.end):
+                m.d.sync += at.eq(0)
