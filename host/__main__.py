@@ -1,4 +1,4 @@
-"""The command line: watersmeet join | explain | devices | selftest | bench."""
+"""The command line: watersmeet join | explain | devices | selftest | bench | serve."""
 
 import argparse
 import contextlib
@@ -142,7 +142,22 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("suite", nargs="*", metavar="SUITE", help="a suite, or all")
     bench.add_argument("--results", metavar="DIR", help="where results go (bench/results)")
     bench.set_defaults(module="bench")
+    serve = commands.add_parser("serve", help="hold the windows of joins for other programs")
+    _add_serve_options(serve)
+    serve.set_defaults(module="serve")
     return parser
+
+
+def _add_serve_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--backend", choices=BACKENDS, default="auto", help="engine")
+    add("--device", metavar="D", help="which one of the backend's devices")
+    add("--directory", metavar="DIR", help="private directory of the socket")
+    add("--idle", type=_seconds, default=0.0, metavar="S",
+        help="end when nobody has asked for so many seconds")
+    add("--patience", type=_seconds, default=600.0, metavar="S",
+        help="seconds that a client may take for one frame")
+    add("--detach", action="store_true", help="return when it serves, and go on behind")
 
 
 def _add_join_options(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from host.errors import ConditionError, EvaluationError
 from host.evaluate import Frame, evaluate, is_true
-from host.joinkeys import Equality
+from host.joinkeys import Equality, HashedKeys
 from host.plan import Bands, Plan, planned
 from host.sql.binding import Binder
 from host.sql.expressions import Node, columns_of
@@ -92,6 +92,12 @@ class JoinCondition:
         if keys.valid is not None:
             matchable = matchable & keys.valid
         return keys.data, matchable
+
+    def equality_hashes(self, side: Side, batch: pa.RecordBatch) -> np.ndarray:
+        """One hash of all equality keys of each row: those of a pair are the same, uint64."""
+        frame = Frame(len(batch), {side: batch})
+        needed = is_true(all_of(self.plan.filters[side]), frame)
+        return HashedKeys(self.equalities).encode(side, frame, needed).data.view(np.uint64)
 
     def intervals(self, side: Side, keys: np.ndarray) -> np.ndarray:
         """Closed intervals of keys of the other side for probe keys of `side`.

@@ -3,12 +3,15 @@
 __all__ = [
     "BackendUnavailable",
     "ConditionError",
+    "EpochError",
     "EvaluationError",
     "InputError",
     "JoinError",
     "OptionError",
     "SchemaError",
+    "ServiceError",
     "SnapshotError",
+    "StateError",
     "WindowFull",
 ]
 
@@ -47,3 +50,15 @@ class WindowFull(JoinError):
 
 class SnapshotError(JoinError):
     """A snapshot is damaged, of another version, or of another join."""
+
+
+class ServiceError(JoinError):
+    """A worker daemon cannot be reached, refuses a command, or broke off."""
+
+
+class EpochError(JoinError):
+    """A command is for an epoch that has passed, or that others must come before."""
+
+
+class StateError(JoinError):
+    """A file of a join's durable state is missing, damaged, or of another join."""

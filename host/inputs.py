@@ -8,9 +8,10 @@ import pyarrow as pa
 from host.arrivals import Arrivals, interleave, merge_by_value
 from host.arrow_arrays import from_numbers
 from host.errors import InputError, SchemaError
+from host.options import JoinOptions
 from hw.spec.tuples import Side
 
-__all__ = ["ArrivalMerger", "Interleaver", "normalise", "plain_schema"]
+__all__ = ["ArrivalMerger", "Interleaver", "normalise", "plain_schema", "pushed_rows"]
 
 Pushed: TypeAlias = "pa.RecordBatch | pa.Table | None"
 
@@ -25,6 +26,17 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
             for field in schema
         ]
     )
+
+
+def pushed_rows(
+    pushed: tuple[Pushed, Pushed], options: JoinOptions, ended: set[Side]
+) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """What was pushed of either stream, as announced; nothing of a stream that has ended."""
+    left, right = (normalise(side, pushed[side], options.schema(side)) for side in Side)
+    for side in ended:
+        if (left, right)[side].num_rows:
+            raise InputError(f"{side.name.lower()} has ended: nothing more of it can be pushed")
+    return left, right
 
 
 def normalise(side: Side, pushed: Pushed, schema: pa.Schema) -> pa.RecordBatch:

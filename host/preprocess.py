@@ -11,6 +11,7 @@ from host.arrivals import Arrivals
 from host.chain import TIME
 from host.condition import JoinCondition
 from host.errors import InputError
+from host.sharing import Share
 from host.watermark import Watermark
 from hw.spec.tuples import Side, tuple_dtype
 from hw.spec.windows import TimeWindow, Window
@@ -32,6 +33,7 @@ class SideBatch:
     late       which are late, or None where nothing can be
     order      offsets of those that can match, ascending by key, then by arrival
     keys       their keys, in that order
+    stored     which tuples go into the window; None is all (see host.sharing)
     """
 
     side: Side
@@ -44,6 +46,7 @@ class SideBatch:
     late: np.ndarray | None
     order: np.ndarray
     keys: np.ndarray
+    stored: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -53,8 +56,11 @@ class SideBatch:
         return self.carried.get(TIME)
 
     def tuples(self, begin: int, end: int, base: int) -> np.ndarray:
-        """Sorted tuples of the offsets in [begin, end), with rids counted from row `base`."""
+        """Sorted tuples to store of the offsets in [begin, end), rids counted from row `base`."""
         order, keys = self.order, self.keys
+        if self.stored is not None:
+            chosen = self.stored[order]
+            order, keys = order[chosen], keys[chosen]
         if begin > 0 or end < len(self):
             chosen = (order >= begin) & (order < end)
             order, keys = order[chosen], keys[chosen]
@@ -88,8 +94,10 @@ class Preprocessor:
         time_columns: tuple[str, str] | None,
         watermarks: tuple[Watermark, Watermark],
         measures: tuple[Sequence[Measure], Sequence[Measure]] = ((), ()),
+        share: Share | None = None,
     ) -> None:
         self.measures = measures
+        self.share = share
         self.condition = condition
         self.window = window
         self.time_columns = time_columns
@@ -119,6 +127,11 @@ class Preprocessor:
             matchable = matchable & known
             if late is not None:
                 matchable &= ~late
+        stored = None
+        if self.share is not None:
+            probed = self.share.probed(side, rows)
+            matchable = matchable if probed is None else matchable & probed
+            stored = self.share.stored(side, totals[side], len(positions))
         order, keys = _sorted_by_key(keys, matchable)
         own = np.arange(len(positions))
         return SideBatch(
@@ -133,6 +146,7 @@ class Preprocessor:
             late=late,
             order=order,
             keys=keys,
+            stored=stored,
         )
 
 

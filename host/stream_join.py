@@ -14,8 +14,8 @@ from host.batching import Batcher
 from host.collect import Collector
 from host.condition import compile_condition
 from host.cycles import CountsCycles, cycle_report
-from host.errors import InputError, JoinError
-from host.inputs import ArrivalMerger, Interleaver, Pushed, normalise, plain_schema
+from host.errors import JoinError
+from host.inputs import ArrivalMerger, Interleaver, Pushed, plain_schema, pushed_rows
 from host.manager import JoinManager
 from host.metrics import Metrics
 from host.options import JoinOptions
@@ -23,6 +23,7 @@ from host.output import AggregateOutput, CountsOutput, Output, PairsOutput
 from host.pipeline import Pipeline
 from host.preprocess import Prepared, Preprocessor
 from host.rowstore import RowStore
+from host.sharing import Share
 from host.watermark import Watermark
 from hw.spec.tuples import Side
 
@@ -39,11 +40,19 @@ class StreamJoin:
     """A sliding-window theta join of two streams, exact for every batch size and engine.
 
     Takes the keywords of host.options.JoinOptions. `push` gives tuples and yields results,
-    `finish` yields the rest; a context manager closes the engines.
+    `finish` yields the rest; a context manager closes the engines. With `share`, (routing,
+    worker, workers), it is one of several joins that are all pushed the same and find each pair
+    once (host.sharing).
     """
 
     def __init__(
-        self, on: str, window: str, left: pa.Schema, right: pa.Schema, **more: Any
+        self,
+        on: str,
+        window: str,
+        left: pa.Schema,
+        right: pa.Schema,
+        share: tuple[str, int, int] | None = None,
+        **more: Any,
     ) -> None:
         self.options = JoinOptions(
             on=on, window=window, left=plain_schema(left), right=plain_schema(right), **more
@@ -59,7 +68,8 @@ class StreamJoin:
         )
         measures = (options.measures(Side.LEFT), options.measures(Side.RIGHT))
         self.preprocessor = Preprocessor(
-            self.condition, options.parsed_window, options.time_columns, self.watermarks, measures
+            self.condition, options.parsed_window, options.time_columns, self.watermarks, measures,
+            None if share is None else Share(self.condition, *share),
         )
         self.stores = (self._store(Side.LEFT), self._store(Side.RIGHT))
         residual = self.condition.residual
@@ -95,15 +105,26 @@ class StreamJoin:
         before right row i, unless arrival columns say otherwise.
         """
         self._check_open()
-        rows = (
-            normalise(Side.LEFT, left, self.options.left),
-            normalise(Side.RIGHT, right, self.options.right),
-        )
-        for side in self.ended:
-            if rows[side].num_rows:
-                raise InputError(f"{side.name.lower()} has ended: nothing more of it can be pushed")
-        self._collect(self.inputs.take(rows))
+        self._collect(self.inputs.take(pushed_rows((left, right), self.options, self.ended)))
         return self._results()
+
+    def replay(self, left: Pushed = None, right: Pushed = None) -> None:
+        """Store tuples whose results are known: as a push does, but nothing is probed."""
+        self._check_open()
+        self._check_idle("tuples are replayed")
+        self._collect(self.inputs.take(pushed_rows((left, right), self.options, self.ended)))
+        self.batcher.flush()
+        while self.batcher:
+            prepared = self.preprocessor.prepare(self.batcher.take())
+            self._enter(prepared)
+            self._leave(prepared)
+
+    def begin_at(self, rows: tuple[int, int]) -> None:
+        """Before anything is pushed: number the first row of either stream so."""
+        for side in Side:
+            self.inputs.pushed[side] = self.preprocessor.totals[side] = rows[side]
+            self.manager.chains[side].total = rows[side]
+            self.stores[side].skip_to(rows[side])
 
     def advance(self, left: int | None = None, right: int | None = None) -> None:
         """Promise event times in microseconds: whatever comes earlier on that stream is late.
@@ -113,8 +134,7 @@ class StreamJoin:
         self._check_open()
         # What was pushed before the promise is not judged by it, and no result is lost.
         self.batcher.flush()
-        if self.batcher or self._prepared is not None or self._pipeline.busy:
-            raise JoinError("read the results of the last push before the watermark is advanced")
+        self._check_idle("the watermark is advanced")
         for side, promised in ((Side.LEFT, left), (Side.RIGHT, right)):
             if promised is not None:
                 self.watermarks[side].advance(promised)
@@ -149,6 +169,8 @@ class StreamJoin:
         from host.snapshot import write_snapshot
 
         self._check_open()
+        if self.preprocessor.share is not None:
+            raise JoinError("a share of a join has no snapshots: replay to it what was pushed")
         if self._pipeline.busy or self._prepared is not None:
             raise JoinError("read the results of the last push to their end before a snapshot")
         write_snapshot(self, directory)
@@ -226,13 +248,21 @@ class StreamJoin:
 
     def _process(self, prepared: Prepared) -> Iterator[pa.RecordBatch]:
         """Steps 3 to 5 of one batch, in the pipeline's thread."""
-        for side in Side:
-            self.stores[side].append(prepared.sides[side].rows)
-            self._set_late_aside(prepared, side)
+        self._enter(prepared)
         found = self.manager.find(prepared, counting=self._only_counts)
         for result, pairs in self._output.results(prepared, found):
             self.metrics.pairs += pairs
             yield result
+        self._leave(prepared)
+
+    def _enter(self, prepared: Prepared) -> None:
+        """The batch's rows can be asked for from here on."""
+        for side in Side:
+            self.stores[side].append(prepared.sides[side].rows)
+            self._set_late_aside(prepared, side)
+
+    def _leave(self, prepared: Prepared) -> None:
+        """The batch's tuples are in the window from here on."""
         self.manager.store(prepared)
         self._drop_rows()
         self.metrics.batches += 1
@@ -270,6 +300,10 @@ class StreamJoin:
             raise JoinError("this join is closed: what was not read is lost")
         if self._failure is not None:
             raise JoinError(f"this join has failed before: {self._failure}")
+
+    def _check_idle(self, what: str) -> None:
+        if self.batcher or self._prepared is not None or self._pipeline.busy:
+            raise JoinError(f"read the results of the last push before {what}")
 
     def _check_open(self) -> None:
         self._check_alive()

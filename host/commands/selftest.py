@@ -142,7 +142,7 @@ def _joined(
 ) -> np.ndarray:
     """Row numbers (left, right) of the pairs, by batches and subwindows that fit nothing."""
     left, right = (_table(columns) for columns in sides)
-    timed = {"time": "t"} if "minutes" in window else {}
+    timed: dict[str, Any] = {"time": "t"} if "minutes" in window else {}
     with StreamJoin(
         on=check.on, window=window, left=left.schema, right=right.schema,
         select=["l.row", "r.row"], batch=37, subwindow=50, **timed, **engine,

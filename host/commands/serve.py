@@ -1,0 +1,45 @@
+"""watersmeet serve: the worker daemon."""
+
+import argparse
+import os
+import sys
+
+from host.errors import ServiceError
+from host.service.daemon import AlreadyServed, Daemon
+from host.service.places import Place
+
+__all__ = ["run"]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until the end; with --detach in another process, which serves when this returns."""
+    place = Place.of(arguments.directory, arguments.backend, arguments.device)
+    engine = {"backend": arguments.backend, "device": arguments.device}
+    try:
+        daemon = Daemon(place, engine, arguments.idle, arguments.patience)
+    except AlreadyServed as error:
+        if arguments.detach:
+            return 0  # there is a daemon, which is all that was asked for
+        raise ServiceError(str(error)) from None
+    if arguments.detach:
+        if os.fork():
+            os._exit(0)
+        _leave_terminal(place)
+    else:
+        print(f"watersmeet: serving {place.socket}", file=sys.stderr, flush=True)
+    try:
+        daemon.serve()
+    finally:
+        daemon.close()
+    return 0
+
+
+def _leave_terminal(place: Place) -> None:
+    """A session of its own, and what it has to say goes to its log."""
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    said = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for target, source in ((0, nothing), (1, said), (2, said)):
+        os.dup2(source, target)
+    os.close(nothing)
+    os.close(said)

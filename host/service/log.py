@@ -1,0 +1,247 @@
+"""The durable log of a join: spooled parts, and a manifest for each epoch that names them.
+
+    plan.json            what the join is
+    epochs/<epoch>.json  the manifest: which parts, in which order, and where the streams stood
+    spool/<epoch>/       the parts (host.spool)
+
+A manifest is made once, by the first worker that runs the epoch; whatever a later command says,
+the epoch is what its manifest says. So the order of arrival is fixed once, and all workers, in
+all their lives, agree on row numbers, watermarks and on what is too old to be kept.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from host.errors import EpochError, StateError
+from host.options import JoinOptions
+from host.spool import Part, spool_directory, sync_directory
+from hw.spec.tuples import Side
+from hw.spec.windows import NOTHING_YET, NoWindow, RowWindow, TimeWindow
+
+__all__ = ["EpochLog", "Manifest"]
+
+VERSION = 1
+#: Options that decide what the result is; a join may not change them in its life.
+_MEANING = ("on", "window", "left", "right", "time", "lateness", "emit", "select", "order",
+            "aggregates", "late")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """An epoch, as it was fixed once.
+
+    first    rows of either stream before it
+    rows     rows of either stream in it
+    largest  the largest event time of either stream in it; None without one
+    newest   the same over all epochs up to this one
+    watermark  what is older than this in it is late
+    oldest   the first epoch that this one still needs: nothing before it is ever asked for again
+    """
+
+    epoch: int
+    first: tuple[int, int]
+    rows: tuple[int, int]
+    largest: tuple[int | None, int | None]
+    newest: tuple[int | None, int | None]
+    watermark: int
+    oldest: int
+    parts: tuple[Part, ...]
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """Rows of either stream after it."""
+        return self.first[0] + self.rows[0], self.first[1] + self.rows[1]
+
+    @property
+    def bytes(self) -> int:
+        return sum(part.bytes for part in self.parts)
+
+
+class EpochLog:
+    """The log of one join; keeps the manifests that it has read."""
+
+    def __init__(self, directory: Path, options: JoinOptions) -> None:
+        self.directory = directory
+        self._options = options
+        self._manifests: dict[int, Manifest] = {}
+
+    def check_plan(self, plain: Mapping[str, Any]) -> None:
+        """Write what the join is, or compare it with what it was."""
+        plan = {"version": VERSION, **{name: plain.get(name) for name in _MEANING}}
+        path = self.directory / "plan.json"
+        if not path.exists():
+            self.directory.mkdir(parents=True, exist_ok=True)
+            _create(path, plan)
+            sync_directory(self.directory)
+        known = _read(path)
+        for name, value in plan.items():
+            if known.get(name) != value:
+                raise StateError(
+                    f"the join in {self.directory} has another {name}, {_shown(known.get(name))} "
+                    f"and not {_shown(value)}: give a changed join another state_dir"
+                )
+
+    def has(self, epoch: int) -> bool:
+        return epoch in self._manifests or self._path(epoch).exists()
+
+    def manifest(self, epoch: int) -> Manifest:
+        """The manifest of an epoch that was run; StateError names the file if it is missing."""
+        if epoch not in self._manifests:
+            self._manifests[epoch] = _manifest(_read(self._path(epoch)))
+        return self._manifests[epoch]
+
+    def watermark(self, epoch: int) -> int:
+        """What is older than this in that epoch is late: fixed by the epochs before it.
+
+        Spark's rule: the slower one of the two streams counts.
+        """
+        if self.has(epoch):
+            return self.manifest(epoch).watermark
+        lateness_us = self._options.lateness_us
+        newest = self.manifest(epoch - 1).newest if epoch else (None, None)
+        if lateness_us is None or newest[0] is None or newest[1] is None:
+            return NOTHING_YET
+        return max(NOTHING_YET, min(newest[0], newest[1]) - lateness_us)
+
+    def settle(
+        self, epoch: int, parts: Sequence[Part], largest: tuple[int | None, int | None]
+    ) -> Manifest:
+        """Fix the epoch as `parts`, unless it was fixed before; durable when this returns."""
+        if not self.has(epoch):
+            manifest = self._next(epoch, parts, largest)
+            for directory in (spool_directory(self.directory, epoch), self.directory / "spool"):
+                if directory.exists():
+                    sync_directory(directory)
+            path = self._path(epoch)
+            path.parent.mkdir(exist_ok=True)
+            _create(path, asdict(manifest))
+        # Also where another one made it and may not have come as far.
+        sync_directory(self._path(epoch).parent)
+        return self.manifest(epoch)
+
+    def _next(
+        self, epoch: int, parts: Sequence[Part], largest: tuple[int | None, int | None]
+    ) -> Manifest:
+        first, newest = self.rows_before(epoch), largest
+        if epoch:
+            before = self.manifest(epoch - 1).newest
+            newest = (_later(before[0], largest[0]), _later(before[1], largest[1]))
+        rows = (sum(part.left_rows for part in parts), sum(part.right_rows for part in parts))
+        kept = tuple(part for part in parts if any(part.rows))
+        watermark, oldest = self.watermark(epoch), self.oldest(epoch)
+        return Manifest(epoch, first, rows, largest, newest, watermark, oldest, kept)
+
+    def rows_before(self, epoch: int) -> tuple[int, int]:
+        """Rows of either stream before an epoch, which may be the next one."""
+        if self.has(epoch):
+            return self.manifest(epoch).first
+        return self.manifest(epoch - 1).end if epoch else (0, 0)
+
+    def oldest(self, epoch: int) -> int:
+        """The first epoch that has rows which that epoch can see; itself if there is none."""
+        if self.has(epoch):
+            return self.manifest(epoch).oldest
+        if not epoch:
+            return 0
+        before = self.manifest(epoch - 1)
+        for candidate in range(before.oldest, epoch):
+            if self._is_live(self.manifest(candidate), before.end, self.watermark(epoch)):
+                return candidate
+        return epoch
+
+    def _is_live(self, manifest: Manifest, end: tuple[int, int], watermark: int) -> bool:
+        window = self._options.parsed_window
+        if isinstance(window, NoWindow):
+            return True
+        if isinstance(window, RowWindow):
+            return any(manifest.end[side] > end[side] - window.rows(side) for side in Side)
+        assert isinstance(window, TimeWindow)
+        for side in Side:
+            largest = manifest.largest[side]
+            if largest is not None and largest >= window.horizon(side, watermark):
+                return True
+        return False
+
+    def expire(self, epoch: int) -> None:
+        """Delete what that epoch no longer needs; it has begun, so the ones before committed."""
+        oldest = self.manifest(epoch).oldest
+        for number in self._epochs():
+            if number < oldest:
+                # The manifest goes last: by it the next one finds what a crash left here.
+                shutil.rmtree(spool_directory(self.directory, number), ignore_errors=True)
+                self._path(number).unlink(missing_ok=True)
+                self._manifests.pop(number, None)
+
+    def _epochs(self) -> list[int]:
+        names = [path.stem for path in (self.directory / "epochs").glob("*.json")]
+        return sorted(int(name) for name in names if name.isdecimal())
+
+    def check_order(self, epoch: int) -> None:
+        """Refuse an epoch that has passed, or whose predecessors are not here."""
+        if self.has(epoch + 1):
+            raise EpochError(
+                f"epoch {epoch} of {self.directory} has passed: epoch {epoch + 1} was begun"
+            )
+        if epoch and not self.has(epoch) and not self.has(epoch - 1):
+            raise EpochError(
+                f"epoch {epoch} of {self.directory} cannot be run: "
+                f"the state of epoch {epoch - 1} is not there"
+            )
+
+    def _path(self, epoch: int) -> Path:
+        return self.directory / "epochs" / f"{epoch}.json"
+
+
+def _later(a: int | None, b: int | None) -> int | None:
+    return max((time for time in (a, b) if time is not None), default=None)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _manifest(values: dict[str, Any]) -> Manifest:
+    parts = tuple(Part(**part) for part in values.pop("parts"))
+    for name in ("first", "rows", "largest", "newest"):
+        values[name] = tuple(values[name])
+    return Manifest(**values, parts=parts)
+
+
+def _create(path: Path, values: Mapping[str, Any]) -> None:
+    """Write a sealed file, whole and durable, unless there is one."""
+    body = json.dumps(values)
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{hashlib.sha256(body.encode()).hexdigest()}\n{body}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(partial, path)
+        except FileExistsError:
+            return
+    finally:
+        os.unlink(partial)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        seal, _, body = path.read_text().partition("\n")
+    except FileNotFoundError:
+        raise StateError(f"the state file {path} is missing: put it back") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StateError(f"the state file {path} cannot be read: {error}") from None
+    if hashlib.sha256(body.removesuffix("\n").encode()).hexdigest() != seal:
+        raise StateError(
+            f"the state file {path} is damaged: its bytes do not have their checksum"
+        )
+    values: dict[str, Any] = json.loads(body)
+    return values

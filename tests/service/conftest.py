@@ -1,0 +1,52 @@
+"""Daemons of the tests: each in a directory of its own, none left behind."""
+
+import os
+import select
+import signal
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from host.errors import ServiceError
+from host.service import WorkerClient
+
+
+class Daemons:
+    """Clients of the daemons of one directory."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self._clients = []
+
+    def client(self, **more):
+        options = {"backend": "numpy", "directory": str(self.directory)} | more
+        self._clients.append(WorkerClient.connect(**options))
+        return self._clients[-1]
+
+    def kill(self, how=signal.SIGKILL):
+        """End the daemon, if there is one, and wait until it has gone."""
+        try:
+            with WorkerClient.connect(
+                backend="numpy", directory=str(self.directory), start=False
+            ) as client:
+                pid = client.status()["pid"]
+        except ServiceError:
+            return
+        handle = os.pidfd_open(pid)
+        os.kill(pid, how)
+        select.select([handle], [], [])
+        os.close(handle)
+
+    def close(self):
+        for client in self._clients:
+            client.close()
+        self.kill(signal.SIGTERM)
+
+
+@pytest.fixture
+def daemons():
+    with tempfile.TemporaryDirectory() as directory:
+        daemons = Daemons(Path(directory) / "run")
+        yield daemons
+        daemons.close()
