@@ -128,7 +128,7 @@ def _params(options: JoinOptions) -> str:
     given = options.params or {}
     if isinstance(given, str):
         return given
-    return ", ".join(f"{name}={value}" for name, value in given.items())
+    return ",".join(f"{name}={value}" for name, value in given.items())
 
 
 def _index(options: JoinOptions) -> str:

@@ -1,49 +1,83 @@
 """watersmeet devices: the engines that this machine has."""
 
 import argparse
-import importlib.util
 import os
 import platform
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
 
-__all__ = ["list_engines", "run"]
+from hw.opencl.devices import Device, DeviceError, choose, list_devices, measure_bandwidth
+from hw.opencl.fpga.channel_device import has_channels
+
+__all__ = ["Engine", "list_engines", "run"]
 
 
-def list_engines() -> list[tuple[str, str, str]]:
-    """(backend, name for --device, details) of everything a join could run on here."""
+@dataclass(frozen=True)
+class Engine:
+    """A line of the list: what a join can run on here, or why it cannot."""
+
+    backend: str
+    device: str = "-"  # for --device
+    name: str = "-"
+    kind: str = "-"
+    units: str = "-"
+    memory: str = "-"
+    bandwidth: str = "-"
+    driver: str = "-"
+
+
+_TITLES = Engine("BACKEND", "DEVICE", "NAME", "KIND", "UNITS", "MEMORY", "BANDWIDTH", "DRIVER")
+
+
+def list_engines() -> list[Engine]:
+    """Everything a join could run on here."""
     return [_numpy(), *_opencl()]
 
 
 def run(arguments: argparse.Namespace) -> int:
-    rows = [("BACKEND", "DEVICE", "DETAILS"), *list_engines()]
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    for backend, name, details in rows:
-        print(f"{backend.ljust(widths[0])}  {name.ljust(widths[1])}  {details}".rstrip())
+    rows = [astuple(line) for line in (_TITLES, *list_engines())]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        print("  ".join(cells).rstrip())
     return 0
 
 
-def _numpy() -> tuple[str, str, str]:
+def _numpy() -> Engine:
     import numpy as np
+    import psutil
 
-    machine = f"{platform.machine()}, {os.cpu_count()} cores"
-    return "numpy", "-", f"numpy {np.__version__} on this computer ({machine}); always here"
+    return Engine(
+        "numpy", name=f"this computer ({platform.machine()})", kind="cpu",
+        units=str(os.cpu_count()), memory=_gib(psutil.virtual_memory().total),
+        driver=f"numpy {np.__version__}; always here",
+    )
 
 
-def _opencl() -> list[tuple[str, str, str]]:
-    """Devices of the opencl backend, once this version has it and a driver is installed."""
-    if importlib.util.find_spec("host.backends.opencl_backend") is None:
-        return []
-    from hw.opencl.devices import DeviceError, list_devices
-
+def _opencl() -> Iterator[Engine]:
+    """Every OpenCL device with what its memory was measured at, or what is wrong and the cure."""
     try:
         devices = list_devices()
+        choose(None, devices)  # says what to do where there is none
     except DeviceError as error:
-        return [("opencl", "-", f"not available: {error}")]
-    return [
-        (
-            "opencl",
-            str(device.number),
-            f"{device.name}, {device.kind}, {device.memory_bytes / 2**30:.1f} GiB, "
-            f"{device.platform}",
-        )
-        for device in devices
-    ]
+        yield Engine("opencl", driver=str(error))
+        return
+    yield from map(_described, devices)
+
+
+def _described(device: Device) -> Engine:
+    # The version tells two platforms of one name apart; PoCL's goes on with its build options.
+    driver = f"{device.platform}, {device.version.split('  ')[0]}, driver {device.driver}"
+    try:
+        bandwidth = f"{measure_bandwidth(device) / 1e9:.1f} GB/s"
+    except DeviceError as error:
+        bandwidth, driver = "fails", str(error)
+    return Engine(
+        "opencl", str(device.number), device.name,
+        f"{device.kind}, FPGA form" if has_channels(device) else device.kind,
+        str(device.compute_units), _gib(device.memory_bytes), bandwidth, driver,
+    )
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ import pytest
 from host.__main__ import main
 from host.commands import devices, selftest
 from host.files import chunks, open_source
+from hw.opencl.devices import Device, DeviceError, list_devices
 from hw.spec import reference
 from hw.spec.tuples import Side
 from hw.spec.windows import parse_window
@@ -312,6 +314,13 @@ def test_a_command_that_is_not_whole_is_bad_use(capsys, argv, sentence):
         (["--time", "t,ts"], "time: left has no column 't', did you mean 'ts'?"),
         (["--backend", "numpy", "--device", "7"],
          "backend numpy has no devices: leave out '7'"),
+        (["--backend", "numpy", "--params", "mergers=2"],
+         "the sizes of backend numpy are its own: leave out 'mergers=2'"),
+        (["--params", "mode=papers"],
+         "params: mode must be tiered or paper, not 'papers'"),
+        (["--params", "key_bits=64"],
+         "params: an engine has no 'key_bits': choose of partitions, insert_buffer, bands, "
+         "mergers, lanes, probers, cores, mode"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_exit_code_1(files, capsys, more, sentence):
@@ -412,11 +421,58 @@ def test_version(capsys):
     assert re.fullmatch(r"watersmeet \d+\.\d+\.\d+\n", capsys.readouterr().out)
 
 
-def test_devices_always_has_numpy(capsys):
+TITLES = ["BACKEND", "DEVICE", "NAME", "KIND", "UNITS", "MEMORY", "BANDWIDTH", "DRIVER"]
+
+
+def listed(capsys):
+    """The lines of `watersmeet devices` in cells; no cell has two spaces in a row."""
     assert main(["devices"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["BACKEND", "DEVICE", "DETAILS"]
-    assert lines[1].startswith("numpy")
+    titles, *lines = capsys.readouterr().out.splitlines()
+    assert titles.split() == TITLES
+    return [re.split(r" {2,}", line) for line in lines]
+
+
+@pytest.mark.opencl
+def test_devices_are_listed_with_what_they_are_and_how_fast_their_memory_is(capsys):
+    numpy, *opencl = listed(capsys)
+    assert numpy[:2] == ["numpy", "-"] and numpy[-1].endswith("; always here")
+    for line, device in zip(opencl, list_devices(), strict=True):
+        assert line[:4] == ["opencl", str(device.number), device.name, device.kind]
+        assert line[4:6] == [str(device.compute_units), f"{device.memory_bytes / 2**30:.1f} GiB"]
+        assert re.fullmatch(r"\d+\.\d GB/s", line[6]) and float(line[6][:-5]) > 0
+        assert line[7].startswith(device.platform)
+        assert line[7].endswith(f"driver {device.driver}")
+
+
+def test_devices_of_one_name_are_told_apart_and_a_failure_has_its_cure(capsys, monkeypatch):
+    def seen(number, version, extensions=""):
+        return Device(
+            number, (number, 0), "Portable", version, "cpu-one", "3", "cpu", 1 << 30, 2,
+            SimpleNamespace(extensions=extensions),
+        )
+
+    def measured(device):
+        if device.number == 1:
+            raise DeviceError(f"the OpenCL device {device} fails (out of order): choose another")
+        return 12.34e9
+
+    found = [seen(0, "PoCL 3.0"), seen(1, "PoCL 3.1  Debian"), seen(2, "1", "cl_intel_channels")]
+    monkeypatch.setattr(devices, "list_devices", lambda: found)
+    monkeypatch.setattr(devices, "measure_bandwidth", measured)
+    about = ["2", "1.0 GiB"]
+    assert listed(capsys)[1:] == [
+        ["opencl", "0", "cpu-one", "cpu", *about, "12.3 GB/s", "Portable, PoCL 3.0, driver 3"],
+        ["opencl", "1", "cpu-one", "cpu", *about, "fails",
+         "the OpenCL device 1 = cpu-one (Portable, PoCL 3.1) fails (out of order): choose another"],
+        ["opencl", "2", "cpu-one", "cpu, FPGA form", *about, "12.3 GB/s",
+         "Portable, 1, driver 3"],
+    ]
+    monkeypatch.setattr(devices, "list_devices", list)
+    (line,) = listed(capsys)[1:]
+    assert line[-1] == (
+        'there is no OpenCL device: install one with pip install "pyopencl[pocl]", or set '
+        "OCL_ICD_VENDORS to the directory of your driver's .icd file"
+    )
 
 
 def test_selftest_passes_every_check(capsys):

@@ -102,6 +102,12 @@ def test_engines_batches_and_results_are_told():
     )
 
 
+@pytest.mark.parametrize("params", ["mode=paper,bands=2", {"mode": "paper", "bands": 2}])
+def test_the_sizes_of_the_engine_are_told(params):
+    lines = plan("none", backend="opencl", params=params)
+    assert lines["backend"] == "opencl, as asked for, with mode=paper,bands=2"
+
+
 def test_explain_refuses_what_the_join_would_refuse():
     with pytest.raises(ConditionError):
         plan("none", on="l.nothing = r.x")

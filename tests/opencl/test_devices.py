@@ -12,7 +12,14 @@ import hw.opencl.devices
 import hw.opencl.program
 from host.backends.opencl_backend import OpenCLBackend
 from host.errors import BackendUnavailable
-from hw.opencl.devices import Device, DeviceError, choose, list_devices, measure_bandwidth
+from hw.opencl.devices import (
+    Device,
+    DeviceError,
+    choose,
+    list_devices,
+    measure_bandwidth,
+    open_device,
+)
 from hw.opencl.memory import Pool
 from hw.opencl.program import c_structs, open_program
 from hw.spec import JoinParams, Side, tuple_dtype
@@ -43,6 +50,13 @@ def test_devices_say_what_they_are():
     assert device.kind in ("cpu", "gpu", "accelerator")
     assert device.name and device.driver and device.platform and device.version
     assert measure_bandwidth(device, 1 << 22) > 1e6
+
+
+def test_bandwidth_is_measured_also_where_no_kernel_can_be_built(monkeypatch):
+    device = choose()
+    fixed = SimpleNamespace(compiler_available=False)
+    monkeypatch.setattr(hw.opencl.devices, "open_device", lambda _: open_device(device))
+    assert measure_bandwidth(replace(device, handle=fixed), 1 << 22) > 1e6
 
 
 @pytest.mark.parametrize(
