@@ -10,11 +10,12 @@ import numpy as np
 from host.aggregates import Measure
 from host.candidates import Candidates, RunCandidates
 from host.records import Runs, sizes
+from host.stretches import Stretch
 from host.totals import Totals, over_runs
 from hw.spec.predicates import Predicate
 from hw.spec.tuples import Side
 
-__all__ = ["Backend", "PlainBackend", "Probes", "RecordFinder"]
+__all__ = ["Backend", "PlainBackend", "Probes", "RecordFinder", "Summary"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,10 @@ class Probes:
             return self.wanted
         assert self.predicate is not None
         return self.predicate.intervals(self.side, self.keys)
+
+
+#: int64 matches of each probe, and the array of each measure as Totals has it.
+Summary = tuple[np.ndarray, list[np.ndarray]]
 
 
 class Backend(Protocol):
@@ -104,6 +109,16 @@ class Backend(Protocol):
         matches, the entry is what Totals begins with.
         """
 
+    def summarise(
+        self, stored: Side, stretches: Sequence[Stretch], probes: Probes,
+        measures: Sequence[Measure],
+    ) -> Summary | None:
+        """Matches that each probe sees in all stretches together, and the measures over them.
+
+        None where the engine cannot tell what is seen, or where it would have to look at too
+        many tuples: candidates are the way then.
+        """
+
     def rids(self, side: Side, subwindow: int) -> np.ndarray:
         """The mirror: rid (uint32) of every position, read only.
 
@@ -125,7 +140,13 @@ _PASSING = 0xFFFF_FFFE
 
 
 class RecordFinder:
-    """`find` and `find_among` of an engine that answers with records."""
+    """`find` and `find_among` of an engine that answers with records, and knows no windows."""
+
+    def summarise(
+        self, stored: Side, stretches: Sequence[Stretch], probes: Probes,
+        measures: Sequence[Measure],
+    ) -> Summary | None:
+        return None
 
     def find(
         self: Backend, stored: Side, subwindows: Sequence[int], probes: Probes

@@ -100,6 +100,11 @@ class Chain:
     def newest(self) -> Subwindow | None:
         return self.subwindows[-1] if self.subwindows else None
 
+    @property
+    def turn(self) -> int:
+        """The worker that the next subwindow goes to."""
+        return self.created % self.workers
+
     def needs_new(self) -> bool:
         """Whether the next row must open a subwindow: there is none, or the newest is full.
 
@@ -117,7 +122,7 @@ class Chain:
     def create(self) -> Subwindow:
         """Open the next subwindow; the worker is told by the manager."""
         subwindow = Subwindow(
-            self.created, self.created % self.workers, self.total, self._capacity()
+            self.created, self.turn, self.total, self._capacity()
         )
         self.subwindows.append(subwindow)
         self.created += 1

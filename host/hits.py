@@ -9,11 +9,10 @@ import numpy as np
 from host.candidates import Candidates
 from host.chain import TIME
 from host.preprocess import SideBatch
+from host.stretches import edges_of
 from host.totals import Totals
 
 __all__ = ["Found", "Hits"]
-
-_RIDS = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -82,16 +81,10 @@ class Hits:
     @cached_property
     def edges(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The rids [first, end) that each probe sees, if its places follow the arrivals."""
-        if TIME in self.carried:
-            times = self.carried[TIME]
-            if (times[1:] < times[:-1]).any():
-                return None
-            first = np.searchsorted(times, self.first, "left")
-            end = np.searchsorted(times, self.last, "right")
-        else:
-            # Places may be as far away as 64 bits reach.
-            first = np.maximum(self.first, self.base) - self.base
-            end = np.minimum(self.last, self.base + _RIDS) - self.base + 1
+        edges = edges_of(self.first, self.last, self.base, self.carried.get(TIME))
+        if edges is None:
+            return None
+        first, end = edges
         if self.in_batch:
             end = np.minimum(end, self.probe.before[self.probe.order] - self.base)
         return first, np.maximum(first, end)

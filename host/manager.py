@@ -13,6 +13,7 @@ from host.chain import Chain, Subwindow
 from host.condition import JoinCondition
 from host.hits import Found, Hits
 from host.preprocess import Prepared, SideBatch
+from host.summaries import Seen, Summaries
 from host.targets import Target, targets_of
 from host.totals import Totals
 from host.worker import Worker
@@ -22,10 +23,6 @@ from hw.spec.windows import RowWindow, TimeWindow, Window
 __all__ = ["JoinManager"]
 
 T = TypeVar("T")
-
-
-#: The places that each sorted probe sees, first and last.
-Seen = tuple[np.ndarray, np.ndarray]
 
 
 #: Waits for what a question to the workers gives, and adds it.
@@ -52,6 +49,7 @@ class JoinManager:
         self.window = window
         self.workers = [Worker(number, open_backend) for number in range(workers)]
         self.chains = tuple(Chain(side, window, workers, subwindow_rows) for side in Side)
+        self._summaries = Summaries(self.chains, self.workers, measures)
 
     # Steps 3 to 5: send the probes, let the workers work, collect their records.
 
@@ -63,6 +61,15 @@ class JoinManager:
         """
         probes = [self._probes(batch) for batch in prepared.sides]
         seen = [self._seen(batch) for batch in prepared.sides]
+        found = Found(
+            (np.zeros(len(probes[0]), np.int64), np.zeros(len(probes[1]), np.int64)),
+            (
+                Totals(len(probes[0]), self.measures[Side.RIGHT]),
+                Totals(len(probes[1]), self.measures[Side.LEFT]),
+            ),
+        )
+        if counting and self._summaries.find(prepared, probes, seen, found):
+            return found
         asked = [
             self._ask_chain(prepared.sides[side], probes[side], seen[side], counting)
             for side in Side
@@ -71,13 +78,6 @@ class JoinManager:
             asked += [
                 self._ask_own_batch(prepared, probes[side], seen[side]) for side in Side
             ]
-        found = Found(
-            (np.zeros(len(probes[0]), np.int64), np.zeros(len(probes[1]), np.int64)),
-            (
-                Totals(len(probes[0]), self.measures[Side.RIGHT]),
-                Totals(len(probes[1]), self.measures[Side.LEFT]),
-            ),
-        )
         for answer in asked:
             answer(found)
         return found
@@ -144,8 +144,7 @@ class JoinManager:
     def _ask_own_batch(self, prepared: Prepared, probes: Probes, seen: Seen) -> Answer:
         """Tuples of the two streams in one batch: each probes those that arrived before it."""
         probe, stored = prepared.sides[probes.side], prepared.sides[probes.side.other]
-        # In turn, as subwindows are dealt.
-        worker = self.workers[self.chains[stored.side].created % len(self.workers)]
+        worker = self.workers[self.chains[stored.side].turn]
         tuples = stored.tuples(0, len(stored), stored.first)
         future = worker.run(lambda backend: backend.find_among(tuples, probes))
 

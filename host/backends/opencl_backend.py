@@ -1,16 +1,18 @@
 """The engine on any OpenCL device: PoCL on the CPU out of the box, a GPU where there is one."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from host.aggregates import Measure
-from host.backend import Probes, RecordFinder
+from host.backend import Probes, RecordFinder, Summary
 from host.backends.device_errors import device_errors
 from host.errors import WindowFull
+from host.stretches import Stretch
 from host.totals import Totals
-from hw.opencl.aggregation import AggregationEngine
+from hw.opencl.aggregation import AggregationEngine, Column
 from hw.opencl.collection import CollectionEngine, Matches, Order
 from hw.opencl.devices import choose
 from hw.opencl.distribution import DistributionEngine
@@ -99,7 +101,9 @@ class OpenCLBackend(RecordFinder):
     def counts(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
         """Matches of each probe in all those subwindows together, int64; no record is made."""
         with device_errors():
-            return self._probing.count(self._listed(stored, subwindows), _batch(probes))
+            counts = self._probing.count(self._listed(stored, subwindows), _batch(probes))
+        assert counts is not None  # nothing had to be looked at
+        return counts
 
     def pairs(
         self,
@@ -137,7 +141,10 @@ class OpenCLBackend(RecordFinder):
         """
         with device_errors():
             windows = self._in_order(stored, subwindows)
-            return self._aggregation.aggregate(windows, _batch(probes), name, values, extremes)
+            column = Column(name, values, extremes)
+            found = self._aggregation.aggregate(windows, _batch(probes), [column])
+        assert found is not None  # nothing had to be looked at
+        return found[0]
 
     def aggregate(
         self,
@@ -149,11 +156,52 @@ class OpenCLBackend(RecordFinder):
     ) -> np.ndarray:
         extremes = not measure.part.is_sum
         found = self.aggregates(stored, subwindows, probes, measure.name, values, extremes)
-        totals = Totals(len(probes), (measure,))
-        chosen = found[measure.part.value if extremes else "sum"]
-        matched = found["count"] > 0
-        totals.add_pairs(measure, np.flatnonzero(matched), chosen[matched])
-        return totals.of(measure)
+        return _measured(measure, found)
+
+    def summarise(
+        self, stored: Side, stretches: Sequence[Stretch], probes: Probes,
+        measures: Sequence[Measure],
+    ) -> Summary | None:
+        if probes.negated:
+            return None  # what is seen of a subwindow is not known, only what of a run
+        with device_errors(), self._windows_of(stored, stretches, bool(measures)) as windows:
+            sights = [stretch.sight for stretch in stretches]
+            if not measures:
+                counts = self._probing.count(windows, _batch(probes), sights)
+                return None if counts is None else (counts, [])
+            columns = [
+                Column(
+                    measure.name, [stretch.carried[measure.name] for stretch in stretches],
+                    extremes=not measure.part.is_sum,
+                )
+                for measure in measures
+            ]
+            found = self._aggregation.aggregate(windows, _batch(probes), columns, sights)
+        if found is None:
+            return None
+        totals = [_measured(*each) for each in zip(measures, found, strict=True)]
+        return found[0]["count"].copy(), totals
+
+    @contextmanager
+    def _windows_of(
+        self, stored: Side, stretches: Sequence[Stretch], in_order: bool
+    ) -> Iterator[list[Subwindow]]:
+        """The stretches as subwindows; those of passing tuples are there for so long."""
+        listed: list[Subwindow] = []
+        passing: list[Subwindow] = []
+        for stretch in stretches:
+            if stretch.tuples is not None:
+                passing.append(Subwindow(self._pool, len(stretch.tuples)))
+                self._insertion.insert(passing[-1], stretch.tuples)
+                listed.append(passing[-1])
+            else:
+                assert stretch.number is not None
+                listed.append(self._windows[stored][stretch.number])
+        if in_order:
+            self._order(listed)
+        yield listed
+        for window in passing:
+            window.free()
 
     def distribute(self, tuples: np.ndarray, cores: int, turn: int = 0) -> list[np.ndarray]:
         """A sorted batch dealt to cores in turn, by rid; each part is sorted too."""
@@ -171,13 +219,25 @@ class OpenCLBackend(RecordFinder):
     def _in_order(self, side: Side, subwindows: Sequence[int]) -> list[Subwindow]:
         """The subwindows, each able to give runs: the paper's buffer is sorted for that."""
         windows = self._listed(side, subwindows)
+        self._order(windows)
+        return windows
+
+    def _order(self, windows: Sequence[Subwindow]) -> None:
         if isinstance(self._insertion, PaperInsertionEngine):
             for window in windows:
                 self._insertion.order(window)
-        return windows
 
     def _listed(self, side: Side, subwindows: Sequence[int]) -> list[Subwindow]:
         return [self._windows[side][number] for number in subwindows]
+
+
+def _measured(measure: Measure, found: np.ndarray) -> np.ndarray:
+    """One measure of aggregates that were found, as Totals has it."""
+    totals = Totals(len(found), (measure,))
+    chosen = found["sum" if measure.part.is_sum else measure.part.value]
+    matched = found["count"] > 0
+    totals.add_pairs(measure, np.flatnonzero(matched), chosen[matched])
+    return totals.of(measure)
 
 
 def _batch(probes: Probes) -> Batch:

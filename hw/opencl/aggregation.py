@@ -1,6 +1,7 @@
 """Aggregates over matches, from records and prefix or block structures, never from pairs."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,10 @@ import numpy as np
 from hw.opencl.memory import HostArray, Pool
 from hw.opencl.probing import Batch, ProbingEngine
 from hw.opencl.program import COLUMN, COLUMN_LEVELS, FAN, Program, open_aggregates
+from hw.opencl.sights import Sight, Sights
 from hw.opencl.subwindow import Subwindow
 
-__all__ = ["AggregationEngine", "aggregate_dtype"]
+__all__ = ["AggregationEngine", "Column", "aggregate_dtype"]
 
 _U4, _U8 = np.uint32, np.uint64
 _POOL = [None] * 8
@@ -24,6 +26,24 @@ def aggregate_dtype(values: Any) -> np.dtype:
     """
     kind = np.dtype(values)
     return np.dtype([("count", "<i8"), ("sum", kind), ("least", kind), ("largest", kind)])
+
+
+@dataclass(frozen=True)
+class Column:
+    """A stored column that aggregates go over.
+
+    name      tells columns apart
+    values    one array to a subwindow, int64 or float64, by rid
+    extremes  whether least and largest are found, too
+    """
+
+    name: str
+    values: Sequence[np.ndarray]
+    extremes: bool = True
+
+    @property
+    def kind(self) -> str:
+        return "<f8" if any(values.dtype.kind == "f" for values in self.values) else "<i8"
 
 
 class _Column:
@@ -67,6 +87,7 @@ class AggregationEngine:
         self._pieces = units * (4 if program.device.kind == "cpu" else 256)
         self._kernels: dict[str, dict[str, Any]] = {}
         self._words = HostArray(pool, COLUMN)
+        self._sights = Sights(pool, self._pieces)
         self._sums = HostArray(pool, np.dtype("<f8")).reserve(2 * self._pieces)
         self._results = {kind: HostArray(pool, aggregate_dtype(kind)) for kind in ("<i8", "<f8")}
 
@@ -74,37 +95,44 @@ class AggregationEngine:
         self,
         subwindows: Sequence[Subwindow],
         batch: Batch,
-        name: str,
-        values: Sequence[np.ndarray],
-        extremes: bool = True,
-    ) -> np.ndarray:
-        """aggregate_dtype for each probe, the caller's.
+        columns: Sequence[Column],
+        sights: Sequence[Sight] | None = None,
+    ) -> list[np.ndarray] | None:
+        """aggregate_dtype for each column and probe, the caller's.
 
-        `values` has one array to a subwindow, int64 or float64, by rid; `name` tells columns
-        apart, and the values of a rid that was passed before are not looked at again. Without
-        `extremes`, least and largest are not found, which is cheaper.
+        The values of a rid that were passed before under a column's name are not looked at
+        again. `sights` are as in ProbingEngine.count; None as there.
         """
-        kind = "<f8" if any(column.dtype.kind == "f" for column in values) else "<i8"
-        kernels = self._open(kind)
-        for subwindow, column in zip(subwindows, values, strict=True):
-            self._build(kernels, subwindow, name, column, kind, extremes)
+        for column in columns:
+            self._build_all(subwindows, column)
         records = self._probing.probe(subwindows, batch)  # held, because the kernel reads it
-        words = self._words.reserve(len(subwindows))
-        for number, subwindow in enumerate(subwindows):
-            words.host[number] = subwindow.columns[name].word()
-        words.upload(len(subwindows))
         probes = len(batch.keys)
-        results = self._results[kind].reserve(probes)
-        if probes and not subwindows:
-            return np.zeros(probes, aggregate_dtype(kind))
-        if probes:
-            tiers = records.shape[2] // self._probing.bands
+        if not probes or not subwindows:
+            return [np.zeros(probes, aggregate_dtype(column.kind)) for column in columns]
+        seen = self._sights.stage([None] * len(subwindows) if sights is None else sights)
+        tiers = records.shape[2] // self._probing.bands
+        found = []
+        for column in columns:
+            words, results = self._words.reserve(len(subwindows)), self._results[column.kind]
+            for number, subwindow in enumerate(subwindows):
+                words.host[number] = subwindow.columns[column.name].word()
+            words.upload(len(subwindows))
+            results.reserve(probes)
             self._launch(
-                kernels["aggregate"], self._probing.records_place, self._probing.arrays_place,
-                words.place, *records.shape, tiers, int(batch.negated), results.place,
+                self._open(column.kind)["aggregate"], self._probing.records_place,
+                self._probing.arrays_place, words.place, *records.shape, tiers,
+                int(batch.negated), results.place, *seen,
             )
             self._pool.finish()
-        return results.download(probes).copy()
+            if self._sights.given_up:
+                return None
+            found.append(results.download(probes).copy())
+        return found
+
+    def _build_all(self, subwindows: Sequence[Subwindow], column: Column) -> None:
+        kernels = self._open(column.kind)
+        for subwindow, values in zip(subwindows, column.values, strict=True):
+            self._build(kernels, subwindow, column.name, values, column.kind, column.extremes)
 
     def _open(self, kind: str) -> dict[str, Any]:
         if kind not in self._kernels:
@@ -116,7 +144,8 @@ class AggregationEngine:
                 "scan": program.kernel("scan_values", [*_POOL, _U8, _U4, _U4, _U8, _U8]),
                 "summarise": program.kernel("summarise", [*_POOL, _U8, _U4, _U4, _U4, _U8]),
                 "aggregate": program.kernel(
-                    "aggregate", [*_POOL, _U8, _U8, _U8, _U4, _U4, _U4, _U4, _U4, _U8]
+                    "aggregate",
+                    [*_POOL, _U8, _U8, _U8, _U4, _U4, _U4, _U4, _U4, _U8, _U8, _U8],
                 ),
             }
         return self._kernels[kind]

@@ -8,6 +8,7 @@ import numpy as np
 
 from hw.opencl.memory import HostArray, Pool
 from hw.opencl.program import ARRAY, Program
+from hw.opencl.sights import Sight, Sights
 from hw.opencl.subwindow import Subwindow
 from hw.spec.predicates import REGISTER, Bound, Predicate, registers
 from hw.spec.tuples import NOT, RECORD, Side, interval_dtype, key_dtype
@@ -41,7 +42,8 @@ class ProbingEngine:
         units = program.device.compute_units
         self._chunks = units * (8 if program.device.kind == "cpu" else 256)
         self._probe = program.kernel("probe", [*_POOL, *_PROBES, _U4, _U4, _U8])
-        self._count = program.kernel("count", [*_POOL, *_PROBES, _U4, _U8])
+        self._count = program.kernel("count", [*_POOL, *_PROBES, _U4, _U8, _U8, _U8])
+        self._sights = Sights(pool, self._chunks)
         self._arrays = HostArray(pool, ARRAY)
         self._keys = HostArray(pool, key_dtype(key_bits))
         self._wanted = HostArray(pool, interval_dtype(key_bits))
@@ -74,13 +76,24 @@ class ProbingEngine:
         self.records_place = place
         return records.reshape(shape)
 
-    def count(self, subwindows: Sequence[Subwindow], batch: Batch) -> np.ndarray:
-        """int64 for each probe: its matches in all subwindows. The caller's."""
+    def count(
+        self, subwindows: Sequence[Subwindow], batch: Batch, sights: Sequence[Sight] | None = None
+    ) -> np.ndarray | None:
+        """int64 for each probe: its matches in all subwindows. The caller's.
+
+        With `sights`, one to a subwindow, matches are what the probe sees of them; None where
+        there are too many to look at each. Sights and `not` do not go together.
+        """
         arguments = self.stage(subwindows, batch)
         probes = len(batch.keys)
         counts = self._counts.reserve(probes)
         if probes:
-            self._launch(self._count, probes, 1, *arguments, int(batch.negated), counts.place)
+            seen = self._sights.stage([None] * len(subwindows) if sights is None else sights)
+            self._launch(
+                self._count, probes, 1, *arguments, int(batch.negated), counts.place, *seen
+            )
+            if self._sights.given_up:
+                return None
         return counts.download(probes).copy()
 
     def stage(self, subwindows: Sequence[Subwindow], batch: Batch) -> tuple[int, ...]:

@@ -110,7 +110,7 @@ def engine_text(device: Device, key_bits: int) -> str:
     }
     text = prelude(device, key_bits) + c_structs(device, structs, _context(device))
     return text + read_kernels((
-        "memory.cl", "search.cl", "probe.cl", "insert.cl", "paper.cl", "distribute.cl",
+        "memory.cl", "sight.cl", "search.cl", "probe.cl", "insert.cl", "paper.cl", "distribute.cl",
         "collect.cl",
     ))
 
@@ -122,7 +122,7 @@ def aggregate_text(device: Device, floating: bool) -> str:
     text += f"typedef {value} value_t;\n"
     structs = {"record_t": RECORD, "array_t": ARRAY, "column_t": COLUMN}
     text += c_structs(device, structs, _context(device))
-    return text + read_kernels(("memory.cl", "aggregate.cl"))
+    return text + read_kernels(("memory.cl", "sight.cl", "aggregate.cl"))
 
 
 def read_kernels(names: Sequence[str], folder: Path = _FOLDER) -> str:

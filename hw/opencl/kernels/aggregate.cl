@@ -41,6 +41,11 @@ INLINE value_t difference(sum_t stop, sum_t start)
 {
     return (stop.x - start.x) + (stop.y - start.y);
 }
+
+INLINE value_t added(value_t a, value_t b)
+{
+    return a + b;
+}
 #else
 typedef long sum_t;
 #define LARGEST LONG_MAX
@@ -70,6 +75,11 @@ INLINE value_t difference(sum_t stop, sum_t start)
 {
     return (long)((ulong)stop - (ulong)start);
 }
+
+INLINE value_t added(value_t a, value_t b)
+{
+    return plus(a, b);
+}
 #endif
 
 typedef struct {
@@ -83,11 +93,7 @@ typedef struct {
 
 INLINE void take(summary_t *all, value_t sum, value_t low, value_t high)
 {
-#ifdef FLOATING
-    all->sum += sum;
-#else
-    all->sum = plus(all->sum, sum);
-#endif
+    all->sum = added(all->sum, sum);
     all->least = is_below(low, all->least) ? low : all->least;
     all->largest = is_below(all->largest, high) ? high : all->largest;
 }
@@ -193,6 +199,33 @@ INLINE void walk(const slab_t *slabs, __global const column_t *column, uint star
 // Probes ahead whose prefix sums are on their way: about as many lines as a core waits for.
 #define AHEAD 12u
 
+// A run of which the probe sees only some: its positions one by one.
+INLINE void take_seen(const slab_t *slabs, __global const column_t *column,
+                      __global const uint *rids, sight_t sight, uint start, uint stop,
+                      __global aggregate_t *result)
+{
+    __global const value_t *values = VALUES(column->level[0]);
+    summary_t all = result->all;
+    uint seen = 0;
+    if (column->extremes) {
+        for (uint i = start; i < stop; i++)
+            if (is_seen(rids[i], sight)) {
+                take(&all, values[i], values[i], values[i]);
+                seen++;
+            }
+    } else {
+        value_t sum = 0;
+        for (uint i = start; i < stop; i++) {
+            bool is = is_seen(rids[i], sight);
+            sum = added(sum, is ? values[i] : 0);
+            seen += is;
+        }
+        all.sum = added(all.sum, sum);
+    }
+    result->all = all;
+    result->count += seen;
+}
+
 INLINE void take_run(const slab_t *slabs, __global const column_t *column, bool by_sums,
                      uint start, uint stop, __global aggregate_t *result)
 {
@@ -210,18 +243,21 @@ INLINE void take_run(const slab_t *slabs, __global const column_t *column, bool 
 }
 
 // aggregates[probe] over all subwindows, from the records of `probe`. NOT means the positions of
-// the record's array around it.
+// the record's array around it, and then every probe sees every subwindow whole. A work item with
+// too many positions to be looked at gives up and says so in given_up[].
 __kernel void aggregate(POOL, ulong records_place, ulong arrays_place, ulong columns_place,
                         uint subwindows, uint probes, uint runs, uint tiers, uint negated,
-                        ulong aggregates_place)
+                        ulong aggregates_place, ulong sights_place, ulong given_up_place)
 {
     const slab_t slabs[] = SLABS_OF_POOL;
     __global const record_t *records = (__global const record_t *)at(slabs, records_place);
     __global const array_t *arrays = (__global const array_t *)at(slabs, arrays_place);
     __global const column_t *columns = (__global const column_t *)at(slabs, columns_place);
     __global aggregate_t *results = (__global aggregate_t *)at(slabs, aggregates_place);
+    __global const ulong *sights = (__global const ulong *)at(slabs, sights_place);
     MY_PIECE(0, probes);
     uint first = i;
+    ulong looked = 0, most = (ulong)(last - first) * MOST_LOOKED;
     for (; i < last; i++) {
         aggregate_t nothing = {0, {0, LARGEST, SMALLEST}};
         results[i] = nothing;
@@ -230,8 +266,18 @@ __kernel void aggregate(POOL, ulong records_place, ulong arrays_place, ulong col
         __global const record_t *rows = records + (ulong)s * probes * runs;
         __global const column_t *column = columns + s;
         __global const sum_t *sums = SUMS(column->sums);
-        bool by_sums = *UINTS(column->special) == 0;
-        for (i = first; i < last; i++) {
+        __global const uint *rids = UINTS(arrays[2 * s].rids);
+        bool by_sums = *UINTS(column->special) == 0, whole = sights[s] == SEES_ALL;
+        for (i = first; i < last && !whole; i++) {
+            sight_t sight = sight_of(slabs, sights[s], probes, i);
+            for (uint run = 0; run < runs; run++) {
+                record_t record = rows[i * runs + run];
+                looked += record.end - record.start;
+                if (looked <= most)
+                    take_seen(slabs, column, rids, sight, record.start, record.end, results + i);
+            }
+        }
+        for (i = first; i < last && whole; i++) {
             uint ahead = least(i + AHEAD, last - 1) * runs;
             PREFETCH(sums + rows[ahead].start);
             PREFETCH(sums + (rows[ahead].end & ~NOT));
@@ -249,4 +295,5 @@ __kernel void aggregate(POOL, ulong records_place, ulong arrays_place, ulong col
             }
         }
     }
+    UINTS(given_up_place)[get_global_id(0)] = looked > most;
 }

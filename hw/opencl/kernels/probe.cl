@@ -70,12 +70,32 @@ INLINE void probe_block(const slab_t *slabs, __global const array_t *array, uint
 
 // The two positions at which an unsorted insertion buffer would be cut are not known: its tuples
 // are looked at one by one, as in the paper.
-INLINE uint count_in_buffer(const slab_t *slabs, __global const array_t *array, key_t lo, key_t hi)
+INLINE uint count_in_buffer(const slab_t *slabs, __global const array_t *array, key_t lo, key_t hi,
+                            sight_t sight)
 {
     __global const key_t *keys = KEYS(array->keys);
+    __global const uint *rids = UINTS(array->rids);
     uint hits = 0;
     for (uint i = 0; i < array->count; i++)
-        hits += keys[i] >= lo & keys[i] <= hi;
+        hits += keys[i] >= lo & keys[i] <= hi & is_seen(rids[i], sight);
+    return hits;
+}
+
+// Positions of a run whose tuples the probe sees.
+INLINE uint count_seen(__global const uint *rids, uint n, sight_t sight)
+{
+    uint hits = 0, i = 0;
+    if (n >= FAN) {
+        uint16 many = 0;
+        for (; i + FAN <= n; i += FAN)
+            many -= as_uint16(LOAD16(uint, rids + i) - sight.first < sight.rows);
+        uint8 by_8 = many.lo + many.hi;
+        uint4 by_4 = by_8.lo + by_8.hi;
+        uint2 by_2 = by_4.lo + by_4.hi;
+        hits = by_2.x + by_2.y;
+    }
+    for (; i < n; i++)
+        hits += is_seen(rids[i], sight);
     return hits;
 }
 
@@ -130,11 +150,16 @@ __kernel void probe(POOL, PROBES, uint tiers, uint label, ulong records_place)
     }
 }
 
-// counts[probe]: its matches in all subwindows together. Records never exist.
-__kernel void count(POOL, PROBES, uint negated, ulong counts_place)
+// counts[probe]: its matches in all subwindows together. Records never exist. Where probes see a
+// subwindow in part, the rids of their runs are looked at; a work item for which these are too
+// many gives up and says so in given_up[].
+__kernel void count(POOL, PROBES, uint negated, ulong counts_place, ulong sights_place,
+                    ulong given_up_place)
 {
     OPEN_PROBES;
     __global long *counts = (__global long *)at(slabs, counts_place);
+    __global const ulong *sights = (__global const ulong *)at(slabs, sights_place);
+    ulong looked = 0, most = (ulong)(last - first) * MOST_LOOKED;
     long all = 0;
     for (uint a = 0; a < 2 * subwindows; a++)
         all += arrays[a].count;
@@ -142,7 +167,8 @@ __kernel void count(POOL, PROBES, uint negated, ulong counts_place)
         counts[i] = negated ? all : 0;
     for (uint a = 0; a < 2 * subwindows; a++) {
         __global const array_t *array = arrays + a;
-        bool in_order = array->depth > 0 || array->stride > 0;
+        bool in_order = array->depth > 0 || array->stride > 0, whole = sights[a / 2] == SEES_ALL;
+        __global const uint *rids = UINTS(array->rids);
         uint level = starting_level(array, probes);
         for (uint band = 0; band < bands && array->count > 0; band++) {
             cursors_t cursors = {0, 0};
@@ -152,10 +178,17 @@ __kernel void count(POOL, PROBES, uint negated, ulong counts_place)
                                 registers + band, bands, n, lo, hi);
                 if (in_order) {
                     probe_block(slabs, array, level, lo, hi, n, &cursors, start, stop);
+                    for (uint j = 0; j < n && !whole; j++)
+                        looked += stop[j] - start[j];
+                    for (uint j = 0; j < n && !whole && looked <= most; j++) {
+                        sight_t sight = sight_of(slabs, sights[a / 2], probes, i + j);
+                        stop[j] = start[j] + count_seen(rids + start[j], stop[j] - start[j], sight);
+                    }
                 } else {
                     for (uint j = 0; j < n; j++) {
                         start[j] = 0;
-                        stop[j] = count_in_buffer(slabs, array, lo[j], hi[j]);
+                        stop[j] = count_in_buffer(slabs, array, lo[j], hi[j],
+                                                  sight_of(slabs, sights[a / 2], probes, i + j));
                     }
                 }
                 for (uint j = 0; j < n; j++) {
@@ -165,4 +198,5 @@ __kernel void count(POOL, PROBES, uint negated, ulong counts_place)
             }
         }
     }
+    UINTS(given_up_place)[get_global_id(0)] = looked > most;
 }

@@ -1,0 +1,47 @@
+"""What a batch probes when it only counts and sums: stored tuples, and which of them are seen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Stretch", "edges_of", "sight_of"]
+
+_RIDS = 1 << 32
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A subwindow, or the tuples of the batch itself, which are not stored yet.
+
+    number   of the subwindow; None for `tuples`, sorted as for an insert
+    sight    uint32 for each probe, (first, rows): it sees `rows` rids from `first` on; None where
+             every probe sees all
+    carried  arrays by rid: the measures
+    """
+
+    number: int | None
+    tuples: np.ndarray | None
+    sight: tuple[np.ndarray, np.ndarray] | None
+    carried: Mapping[str, np.ndarray]
+
+
+def edges_of(
+    first: np.ndarray, last: np.ndarray, base: int, times: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The rids [first, end) of the places from `first` to `last`, if places follow arrivals.
+
+    Rid 0 is row `base`. `times` are the places by rid; without them a row's number is its place.
+    """
+    if times is not None:
+        if (times[1:] < times[:-1]).any():
+            return None
+        return np.searchsorted(times, first, "left"), np.searchsorted(times, last, "right")
+    # Places may be as far away as 64 bits reach.
+    return np.maximum(first, base) - base, np.minimum(last, base + _RIDS) - base + 1
+
+
+def sight_of(first: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rids [first, end) as a Stretch has them; `first` is not negative."""
+    rows = np.minimum(np.maximum(end - first, 0), _RIDS - 1)
+    return np.minimum(first, _RIDS - 1).astype(np.uint32), rows.astype(np.uint32)

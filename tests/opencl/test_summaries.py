@@ -1,0 +1,138 @@
+"""Counts and sums of what probes see of subwindows, against numpy."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import host
+from host.aggregates import Measure, Part
+from host.backend import Probes
+from host.stretches import Stretch
+from hw.spec.predicates import Band, Predicate, compare
+from hw.spec.tuples import Side, key_dtype
+
+pytestmark = pytest.mark.opencl
+
+TOTAL = Measure(Side.LEFT, "v", Part.VALUE)
+MEASURES = (TOTAL, Measure(Side.LEFT, "v", Part.LEAST), Measure(Side.LEFT, "f", Part.VALUE))
+LIMITS = np.iinfo(np.int64)
+
+
+def keys_of(engine, values):
+    return np.sort(np.asarray(values)).astype(key_dtype(engine.params.key_bits))
+
+
+def chain(engine, model, random, probes):
+    """Stretches with their models: a full subwindow, a newest one, and tuples of the batch."""
+    made = []
+    for number, (capacity, batches) in enumerate([(3_000, (2_500, 500)), (4_000, (900, 90, 9))]):
+        engine.create(Side.LEFT, number, capacity)
+        judge = model(engine.params.key_bits)
+        for size in batches:
+            tuples = judge.batch(random.integers(-200, 200, size))
+            engine.insert(Side.LEFT, number, tuples)
+            judge.insert(tuples)
+        made.append((number, None, judge))
+    passing = model(engine.params.key_bits)
+    passing.insert(passing.batch(random.integers(-200, 200, 300)))
+    made.append((None, passing.tuples, passing))
+    for number, tuples, judge in made:
+        rows = len(judge.tuples)
+        sight = None
+        if number != 1:
+            first = random.integers(0, rows, probes)
+            sight = first.astype(np.uint32), random.integers(0, rows, probes).astype(np.uint32)
+        carried = {
+            "value v": random.integers(-(1 << 62), 1 << 62, rows),
+            "least v": random.integers(-9, 9, rows),
+            "value f": random.random(rows),
+        }
+        yield Stretch(number, tuples, sight, carried), judge
+
+
+def expected(stretches, probes, probe):
+    """Count and measures of one probe, tuple by tuple."""
+    count, total, least, floats = 0, 0, LIMITS.max, 0.0
+    for stretch, judge in stretches:
+        rids = judge.rids(probes, probe).astype(np.int64)
+        if stretch.sight is not None:
+            first, rows = (int(part[probe]) for part in stretch.sight)
+            rids = rids[(rids >= first) & (rids < first + rows)]
+        count += len(rids)
+        total += sum(stretch.carried["value v"][rids].tolist())
+        least = min([least, *stretch.carried["least v"][rids].tolist()])
+        floats += stretch.carried["value f"][rids].sum()
+    return count, (total + (1 << 63)) % (1 << 64) - (1 << 63), least, floats
+
+
+@pytest.mark.parametrize("bands", [((-30, 40),), ((-90, -50), (-9, 9), (60, None))])
+def test_what_each_probe_sees_is_counted_and_summed(engine, model, bands):
+    random = np.random.default_rng(11)
+    keys = keys_of(engine, random.integers(-250, 250, 150))
+    probes = Probes(Side.RIGHT, keys, Predicate(tuple(Band(*ends) for ends in bands)))
+    stretches = list(chain(engine, model, random, len(keys)))
+    asked = [stretch for stretch, _ in stretches]
+    counts, nothing = engine.summarise(Side.LEFT, asked, probes, ())
+    again, (totals, least, floats) = engine.summarise(Side.LEFT, asked, probes, MEASURES)
+    wanted = [expected(stretches, probes, probe) for probe in range(len(keys))]
+    assert counts.tolist() == again.tolist() == [count for count, *_ in wanted]
+    assert nothing == [] and counts.max() > 100
+    assert totals.tolist() == [total for _, total, _, _ in wanted]
+    assert least.tolist() == [value for _, _, value, _ in wanted]
+    assert np.allclose(floats, [value for *_, value in wanted], rtol=1e-12)
+
+
+def test_tuples_beyond_number_are_not_looked_at(engine, model):
+    keys = keys_of(engine, [7] * 40)
+    probes = Probes(Side.RIGHT, keys, compare("="))
+    judge = model(engine.params.key_bits)
+    engine.create(Side.LEFT, 0, 5_000)
+    engine.insert(Side.LEFT, 0, judge.batch([7] * 5_000))
+    rows = np.full(40, 4_900, np.uint32)
+    carried = {"value v": np.ones(5_000, np.int64)}
+    partly = Stretch(0, None, (np.zeros(40, np.uint32), rows), carried)
+    whole = Stretch(0, None, None, carried)
+    for measures in ((), (TOTAL,)):
+        assert engine.summarise(Side.LEFT, [partly], probes, measures) is None
+        counts, _ = engine.summarise(Side.LEFT, [whole], probes, measures)
+        assert counts.tolist() == [5_000] * 40
+    negated = Probes(Side.RIGHT, keys, compare("<>"))
+    assert engine.summarise(Side.LEFT, [whole], negated, ()) is None
+
+
+def results(backend, rows, **options):
+    """All results of a join of two columns of keys, pushed in five parts."""
+    left, right = rows
+    with host.StreamJoin(
+        left=left.schema, right=right.schema, backend=backend, subwindow=9_000, **options
+    ) as join:
+        found = []
+        for part in range(5):
+            begin, size = part * left.num_rows // 5, left.num_rows // 5
+            found += join.push(left=left.slice(begin, size), right=right.slice(begin, size))
+        return pa.Table.from_batches([*found, *join.finish()])
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize(
+    ("window", "time"), [("rows 12000", None), ("30 milliseconds", "t,t"), ("none", None)]
+)
+@pytest.mark.parametrize("on", ["l.x BETWEEN r.x - 2 AND r.x + 3", "l.x <= r.x"])
+def test_joins_are_the_same_as_with_numpy(on, window, time, workers):
+    """The second condition matches more than an engine looks at: the manager sums it then."""
+    random = np.random.default_rng(3)
+    rows = [
+        pa.record_batch({
+            "x": pa.array(random.integers(0, 300, 20_000), mask=random.random(20_000) < 0.02),
+            "q": pa.array(random.integers(-9, 9, 20_000), mask=random.random(20_000) < 0.1),
+            "t": pa.array(np.arange(20_000) * 3, pa.timestamp("us")),
+        })
+        for _ in range(2)
+    ]
+    asked = {"n": "count(*)", "a": "sum(l.q)", "b": "sum(r.q)", "c": "count(r.q)"}
+    options = dict(
+        on=on, window=window, time=time, emit="aggregate", aggregates=asked, batch=3_000
+    )
+    assert results("opencl", rows, workers=workers, **options).equals(
+        results("numpy", rows, **options)
+    )
