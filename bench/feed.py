@@ -1,6 +1,7 @@
 """A join with a full window, and the batches that keep it turning over."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,7 +27,7 @@ class Feed:
         self,
         workload: BandWorkload,
         batch: int = BATCH,
-        **options: object,
+        **options: Any,
     ) -> None:
         self.workload = workload
         self.batch = batch

@@ -1,15 +1,10 @@
-"""The suites of `watersmeet bench` by name, and what a result file holds.
+"""The suites of `watersmeet bench` by name, and what a result file holds."""
 
-    python -m bench.suites [--quick] [--results DIR] SUITE ...
-"""
-
-import argparse
 import importlib
 import json
 import os
 import platform
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -18,9 +13,11 @@ from typing import Any
 
 import psutil
 
-__all__ = ["RESULTS", "SUITES", "Progress", "Suite", "machine", "main", "run"]
+__all__ = ["QUICK_RESULTS", "RESULTS", "SUITES", "Progress", "Suite", "machine", "run"]
 
 RESULTS = Path(__file__).resolve().parent / "results"
+#: Quick runs prove nothing: they never replace the kept results.
+QUICK_RESULTS = RESULTS.parents[1] / "build" / "bench"
 
 #: What a suite calls with a line for the person who waits.
 Progress = Callable[[str], None]
@@ -33,28 +30,22 @@ _PACKAGES = (
 
 @dataclass(frozen=True)
 class Suite:
-    """A module of bench with `run(progress) -> dict`.
+    """A module of bench with `run(progress, quick) -> dict`.
 
-    has_quick  whether `run` takes `quick`: sizes that need seconds, and prove nothing but that
-               the suite works
+    `quick` is for sizes that need seconds, and prove nothing but that the suite works.
     """
 
     module: str
     about: str
-    has_quick: bool = True
 
     def __call__(self, progress: Progress, quick: bool = False) -> dict[str, Any]:
-        if quick and not self.has_quick:
-            raise ValueError(f"{self.module} has no quick size")
-        options = {"quick": True} if quick else {}
-        result: dict[str, Any] = importlib.import_module(self.module).run(progress, **options)
+        result: dict[str, Any] = importlib.import_module(self.module).run(progress, quick)
         return result
 
 
 SUITES = {
     "foundation": Suite(
-        "bench.foundation", "the numpy backend beside re-sorting and DuckDB; overhead; memory",
-        has_quick=False,
+        "bench.foundation", "the numpy backend beside re-sorting and DuckDB; overhead; memory"
     ),
     "engines": Suite(
         "bench.engines", "the OpenCL engines beside memory, numpy and the paper's own mode"
@@ -66,13 +57,12 @@ SUITES = {
 
 
 def run(name: str, folder: Path | None, progress: Progress, quick: bool = False) -> Path:
-    """Run one suite and write <folder>/<name>.json; the committed results by default.
+    """Run one suite and write <folder>/<name>.json; RESULTS or QUICK_RESULTS by default.
 
     A suite that can be drawn also gives <folder>/<name>.svg.
     """
-    suite = SUITES[name]
-    result = suite(progress, quick=True) if quick else suite(progress)
-    folder = folder or RESULTS
+    result = SUITES[name](progress, quick)
+    folder = folder or (QUICK_RESULTS if quick else RESULTS)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     written = {"suite": name, "machine": machine(), "result": result}
@@ -131,24 +121,3 @@ def _packages() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run suites without the rest of the command line."""
-    parser = argparse.ArgumentParser(prog="python -m bench.suites", description=__doc__)
-    parser.add_argument("suite", nargs="+", choices=SUITES)
-    parser.add_argument("--quick", action="store_true", help="small sizes: seconds, no figures")
-    parser.add_argument("--results", type=Path, metavar="DIR", help="where results go")
-    arguments = parser.parse_args(argv)
-
-    def say(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
-    for name in arguments.suite:
-        path = run(name, arguments.results, say, arguments.quick)
-        say(f"{name}: written to {path}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,7 @@
 """Streams for benchmarks: uniform keys, and a band that matches about as often as asked."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +44,7 @@ class BandWorkload:
         keys = self.rng.integers(-(2**31), 2**31, rows).astype(np.int32)
         return pa.record_batch([pa.array(keys), pa.array(np.arange(rows, dtype=np.int32))], SCHEMA)
 
-    def join(self, **options: object) -> host.StreamJoin:
+    def join(self, **options: Any) -> host.StreamJoin:
         """A join whose window is full and whose oldest subwindow is partly expired."""
         join = host.StreamJoin(
             on=self.on, window=f"rows {self.rows}", left=SCHEMA, right=SCHEMA, **options

@@ -140,7 +140,10 @@ def _parser() -> argparse.ArgumentParser:
     selftest.set_defaults(module="selftest")
     bench = commands.add_parser("bench", help="run benchmarks; without a name list them")
     bench.add_argument("suite", nargs="*", metavar="SUITE", help="a suite, or all")
-    bench.add_argument("--results", metavar="DIR", help="where results go (bench/results)")
+    bench.add_argument("--quick", action="store_true", help="small sizes: seconds, no figures")
+    bench.add_argument(
+        "--results", metavar="DIR", help="where results go (bench/results, quick ones build/bench)"
+    )
     bench.set_defaults(module="bench")
     serve = commands.add_parser("serve", help="hold the windows of joins for other programs")
     _add_serve_options(serve)

@@ -4,7 +4,11 @@ import argparse
 import importlib
 import json
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from host.errors import JoinError
 
@@ -20,11 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
             for name, suite in suites.SUITES.items():
                 print(f"{name}  {suite.about}")
             return 0
-        folder = Path(arguments.results) if arguments.results else None
-        for name in _chosen(arguments.suite, list(suites.SUITES)):
-            path = suites.run(name, folder, _say)
-            print(json.dumps(json.loads(path.read_text())["result"], indent=2))
-            _say(f"{name}: written to {path}")
+        _run_all(suites, arguments)
         return 0
     except ModuleNotFoundError as error:
         raise JoinError(
@@ -38,6 +38,16 @@ def run(arguments: argparse.Namespace) -> int:
         ) from error
 
 
+def _run_all(suites: Any, arguments: argparse.Namespace) -> None:
+    folder = Path(arguments.results) if arguments.results else None
+    names = _chosen(arguments.suite, list(suites.SUITES))
+    for number, name in enumerate(names, 1):
+        with _steps(f"{name} ({number} of {len(names)})") as step:
+            path = suites.run(name, folder, step, arguments.quick)
+        _show(json.loads(path.read_text())["result"])
+        print(f"{name}: written to {path}", file=sys.stderr, flush=True)
+
+
 def _chosen(asked: list[str], names: list[str]) -> list[str]:
     for name in asked:
         if name != "all" and name not in names:
@@ -45,5 +55,44 @@ def _chosen(asked: list[str], names: list[str]) -> list[str]:
     return names if "all" in asked else list(dict.fromkeys(asked))
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+def _show(result: dict[str, Any]) -> None:
+    """A result for whoever reads stdout: figures for a person, JSON for a program."""
+    if not sys.stdout.isatty():
+        print(json.dumps(result, indent=2), flush=True)
+        return
+    for row in importlib.import_module("bench.report").rows(result):
+        verdict = {True: "holds", False: "MISSED", None: ""}[row.holds]
+        name = f"{row.group}: {row.name}"
+        print(f"{name[:60]:60}  {row.ratio:>8}  {row.asked:8}  {verdict}".rstrip(), flush=True)
+
+
+@contextmanager
+def _steps(suite: str) -> Iterator[Callable[[str], None]]:
+    """Shows on stderr what a suite is doing: lines, and on a terminal a clock that runs.
+
+    Yields what is called with a line as each step begins.
+    """
+    if not sys.stderr.isatty():
+        yield lambda text: print(text, file=sys.stderr, flush=True)
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        SpinnerColumn(), TextColumn("{task.fields[suite]}"), TimeElapsedColumn(),
+        TextColumn("{task.description}"), console=Console(stderr=True), transient=True,
+    )
+    with bar:
+        task = bar.add_task("", total=None, suite=suite)
+        begun: list[tuple[str, float]] = []
+
+        def step(text: str) -> None:
+            now = time.monotonic()
+            if begun:
+                before, since = begun.pop()
+                bar.print(f"{now - since:7.1f} s  {before}", highlight=False, markup=False)
+            begun.append((text, now))
+            bar.update(task, description=text)
+
+        yield step
+        step("")

@@ -33,7 +33,8 @@ PEERS = [
     ResortPeer, DuckDBPeer, DuckDBBuckets, DuckDBPairs, PolarsPeer, PolarsStreaming, PolarsPairs,
     PolarsStreamingPairs, SortedListPeer, BTreesPeer, NestedLoopPeer,
 ]
-QUICK = [name for name, suite in suites.SUITES.items() if suite.has_quick]
+#: Suites whose every figure has a bound.
+BOUNDED = ["engines", "peers"]
 
 
 # How times are taken.
@@ -166,10 +167,10 @@ def test_a_feed_probes_the_window_that_it_names():
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Every suite that has a quick size, run in it."""
+    """Every suite, run in its quick sizes."""
     folder = tmp_path_factory.mktemp("results")
     told = []
-    for name in QUICK:
+    for name in suites.SUITES:
         assert suites.run(name, folder, told.append, quick=True) == folder / f"{name}.json"
     assert len(told) > 20
     return folder
@@ -191,7 +192,7 @@ def _figures(found):
 
 @pytest.mark.slow
 @pytest.mark.opencl
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", BOUNDED)
 def test_a_suite_gives_figures_with_their_bounds(results, name):
     kept = _read(results, name)
     assert kept["suite"] == name and kept["result"]["quick"] is True
@@ -235,9 +236,14 @@ def test_the_engines_suite_has_every_part(results):
     assert all(point["limit_tuples_per_s"] > point["tuples_per_s"] > 0 for point in points)
 
 
-def test_a_suite_without_a_quick_size_says_so():
-    with pytest.raises(ValueError, match=r"^bench\.foundation has no quick size$"):
-        suites.SUITES["foundation"](print, quick=True)
+@pytest.mark.slow
+@pytest.mark.opencl
+def test_the_foundations_suite_has_every_part(results):
+    found = _read(results, "foundation")["result"]
+    assert found["quick"] is True and len(found["overhead"]) == 2
+    for one in (*found["resort"], found["duckdb"]):
+        assert one["ratio"] == one["peer_seconds"] / one["seconds"] > 0
+    assert found["memory"]["peak_bytes"] > found["memory"]["live_bytes"] == 2 * 8 * (1 << 17)
 
 
 # The page.
@@ -283,7 +289,7 @@ def test_the_page_shows_every_suite_and_needs_nothing_else(results, capsys):
     assert capsys.readouterr().out == f"written to {results / 'report.html'}\n"
     page = _parsed((results / "report.html").read_text())
     text = " ".join(" ".join(page.text).split())
-    assert page.seen.count("section") == page.seen.count("figure") == len(QUICK)
+    assert page.seen.count("section") == page.seen.count("figure") == len(suites.SUITES)
     assert "script" not in page.seen and "link" not in page.seen and page.fetched == []
     for words in ("BTrees, incremental", "scaled from", "same matches", "paper-faithful mode",
                   "quick sizes", "OpenCL device", "memory limit"):

@@ -500,9 +500,9 @@ def test_selftest_fails_when_an_answer_is_wrong(capsys, monkeypatch):
 def test_bench_lists_runs_and_keeps_suites(tmp_path, capsys, monkeypatch):
     from bench import suites
 
-    def small(progress):
+    def small(progress, quick):
         progress("half way")
-        return {"ratio": 2.0}
+        return {"ratio": 3.0 if quick else 2.0}
 
     small.about = "a small one"
     monkeypatch.setattr(suites, "SUITES", {"small": small})
@@ -515,6 +515,11 @@ def test_bench_lists_runs_and_keeps_suites(tmp_path, capsys, monkeypatch):
     kept = json.loads((tmp_path / "r" / "small.json").read_text())
     assert kept["suite"] == "small" and kept["result"] == {"ratio": 2.0}
     assert {"processor", "cores", "memory_gib", "packages"} <= kept["machine"].keys()
+    monkeypatch.setattr(suites, "QUICK_RESULTS", tmp_path / "quick")
+    assert main(["bench", "small", "--quick"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"ratio": 3.0}
+    assert err == f"half way\nsmall: written to {tmp_path}/quick/small.json\n"
     assert main(["bench", "big"]) == 1
     assert capsys.readouterr().err == (
         "watersmeet: there is no suite 'big': choose all or small\n"
@@ -527,10 +532,35 @@ def test_bench_lists_runs_and_keeps_suites(tmp_path, capsys, monkeypatch):
     )
 
 
+def test_bench_on_a_terminal_shows_steps_with_their_times_and_figures(
+    tmp_path, capsys, monkeypatch
+):
+    from bench import suites
+
+    def small(progress, quick):
+        progress("first [step]")
+        progress("second step")
+        kept = {"name": "kept", "ratio": 2.0, "at_least": 1.5, "holds": True}
+        missed = {"name": "missed", "ratio": 2.0, "at_most": 1.5, "holds": False}
+        return {"figures": [kept, missed], "free": {"name": "free", "ratio": 1234.0}}
+
+    monkeypatch.setattr(suites, "SUITES", {"small": small})
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    assert main(["bench", "small", "--results", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert lines == [": kept 2 ≥ 1.5 holds", ": missed 2 ≤ 1.5 MISSED", "free: free 1,234"]
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", err)
+    assert "small (1 of 1)" in plain
+    assert re.search(r"0\.\d s  first \[step\]\s", plain)
+    assert re.search(r"0\.\d s  second step\s", plain)
+
+
 def test_bench_says_what_is_not_installed(capsys, monkeypatch):
     from bench import suites
 
-    def needs(progress):
+    def needs(progress, quick):
         raise ModuleNotFoundError("No module named 'duckdb'", name="duckdb")
 
     monkeypatch.setattr(suites, "SUITES", {"small": needs})
