@@ -7,6 +7,7 @@ __all__ = [
     "EvaluationError",
     "InputError",
     "JoinError",
+    "LinkError",
     "OptionError",
     "SchemaError",
     "ServiceError",
@@ -62,3 +63,7 @@ class EpochError(JoinError):
 
 class StateError(JoinError):
     """A file of a join's durable state is missing, damaged, or of another join."""
+
+
+class LinkError(JoinError):
+    """The cable to a board, or the board, does not do what the link promises."""

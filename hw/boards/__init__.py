@@ -1,0 +1,1 @@
+"""Boards: the engine behind a cable, with pins, clocks and memory of its own."""
