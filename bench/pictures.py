@@ -120,7 +120,8 @@ def _draw_bounds(panel: Axes, result: dict[str, Any]) -> None:
         bound = one["at_most"] if at_most else one["at_least"]
         better = bound / one["ratio"] if at_most else one["ratio"] / bound
         text = f"{one['ratio']:.3g} (asked {'≤' if at_most else '≥'} {bound:g})"
-        bars.append((name, better, _OURS if one["holds"] else _BAD, text))
+        colour = _PEER if result.get("quick") else _OURS if one["holds"] else _BAD
+        bars.append((name, better, colour, text))
     _bars(panel, bars, room=8)
     panel.axvline(1, color=_LIMIT, linestyle="--", zorder=1)
     panel.set_xlabel("times better than asked (log)")
