@@ -12,10 +12,11 @@ from host.candidates import Candidates, RunCandidates
 from host.records import Runs, sizes
 from host.stretches import Stretch
 from host.totals import Totals, over_runs
+from host.two_keys import Rectangles
 from hw.spec.predicates import Predicate
 from hw.spec.tuples import Side
 
-__all__ = ["Backend", "PlainBackend", "Probes", "RecordFinder", "Summary"]
+__all__ = ["Backend", "PlainBackend", "Probes", "RecordBackend", "RecordFinder", "Summary"]
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,15 @@ class Probes:
 
     Either `keys` (ascending) with a `predicate` that the engine's boundary generator turns into
     intervals, or, where a bound is not a constant distance away (floats, scaled decimals), the
-    explicit `wanted` intervals of shape (probes, bands), disjoint in each row.
+    explicit `wanted` intervals of shape (probes, bands), disjoint in each row. Where two
+    predicates are searched at once, `rectangles` are what both want.
     """
 
     side: Side
     keys: np.ndarray
     predicate: Predicate | None = None
     wanted: np.ndarray | None = None
+    rectangles: Rectangles | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -73,27 +76,16 @@ class Backend(Protocol):
         they do not fit. Only the newest subwindow of a stream is ever asked to take tuples.
         """
 
-    def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
-        """RECORD of shape (subwindows, probes, runs): which positions each probe matches.
-
-        A position counts in the order that `rids` gives; `runs` may exceed the bands where an
-        engine keeps a subwindow in more than one sorted array. Empty runs have start == end.
-        The records are the caller's: no later call touches them.
-        """
-
     def find(
         self, stored: Side, subwindows: Sequence[int], probes: Probes
     ) -> Sequence[Candidates]:
-        """The same as candidates of each subwindow, valid until the next insert."""
+        """What each probe matches in each subwindow, valid until the next insert."""
 
     def find_among(self, tuples: np.ndarray, probes: Probes) -> Candidates:
         """The same of tuples that are not stored: those of a batch meet each other so."""
 
     def counts(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
         """int64: the matches of each probe in all those subwindows together."""
-
-    def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
-        """RECORD of shape (probes, runs): positions in `tuples`, sorted as for an insert."""
 
     def aggregate(
         self,
@@ -119,12 +111,6 @@ class Backend(Protocol):
         many tuples: candidates are the way then.
         """
 
-    def rids(self, side: Side, subwindow: int) -> np.ndarray:
-        """The mirror: rid (uint32) of every position, read only.
-
-        Valid until the next insert into that subwindow, or until it expires.
-        """
-
     def tuples(self, side: Side, subwindow: int) -> np.ndarray:
         """A copy of the main array (tuple_dtype) in order of position, for snapshots."""
 
@@ -133,6 +119,27 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Release the device; nothing else may be called after it."""
+
+
+class RecordBackend(Backend, Protocol):
+    """An engine that answers with records: it keeps its subwindows sorted by key."""
+
+    def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
+        """RECORD of shape (subwindows, probes, runs): which positions each probe matches.
+
+        A position counts in the order that `rids` gives; `runs` may exceed the bands where an
+        engine keeps a subwindow in more than one sorted array. Empty runs have start == end.
+        The records are the caller's: no later call touches them.
+        """
+
+    def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
+        """RECORD of shape (probes, runs): positions in `tuples`, sorted as for an insert."""
+
+    def rids(self, side: Side, subwindow: int) -> np.ndarray:
+        """The mirror: rid (uint32) of every position, read only.
+
+        Valid until the next insert into that subwindow, or until it expires.
+        """
 
 
 #: Name of the passing subwindow that a batch's own tuples are matched in.
@@ -149,7 +156,7 @@ class RecordFinder:
         return None
 
     def find(
-        self: Backend, stored: Side, subwindows: Sequence[int], probes: Probes
+        self: RecordBackend, stored: Side, subwindows: Sequence[int], probes: Probes
     ) -> Sequence[Candidates]:
         records = self.probe(stored, subwindows, probes)
         return [
@@ -157,7 +164,7 @@ class RecordFinder:
             for number, found in zip(subwindows, records, strict=True)
         ]
 
-    def find_among(self: Backend, tuples: np.ndarray, probes: Probes) -> Candidates:
+    def find_among(self: RecordBackend, tuples: np.ndarray, probes: Probes) -> Candidates:
         return RunCandidates(self.match(tuples, probes), tuples["rid"])
 
 
@@ -165,7 +172,7 @@ class PlainBackend(RecordFinder):
     """`counts`, `match` and `aggregate` by the other calls, where there is no better way."""
 
     def counts(
-        self: Backend, stored: Side, subwindows: Sequence[int], probes: Probes
+        self: RecordBackend, stored: Side, subwindows: Sequence[int], probes: Probes
     ) -> np.ndarray:
         total = np.zeros(len(probes), np.int64)
         for number, records in zip(
@@ -174,7 +181,7 @@ class PlainBackend(RecordFinder):
             total += sizes(records, len(self.rids(stored, number)))
         return total
 
-    def match(self: Backend, tuples: np.ndarray, probes: Probes) -> np.ndarray:
+    def match(self: RecordBackend, tuples: np.ndarray, probes: Probes) -> np.ndarray:
         stored = probes.side.other
         self.create(stored, _PASSING, len(tuples))
         self.insert(stored, _PASSING, tuples)
@@ -183,7 +190,7 @@ class PlainBackend(RecordFinder):
         return records
 
     def aggregate(
-        self: Backend,
+        self: RecordBackend,
         stored: Side,
         subwindows: Sequence[int],
         probes: Probes,

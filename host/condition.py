@@ -4,7 +4,7 @@ A condition over `l.` and `r.` columns becomes integer keys, closed intervals of
 stream, filters of one stream alone, and an exact residual.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from host.errors import ConditionError, EvaluationError
 from host.evaluate import Frame, evaluate, is_true
-from host.joinkeys import Equality, HashedKeys
+from host.joinkeys import Equality, HashedKeys, OrderedKeys
 from host.plan import Bands, Plan, planned
 from host.sql.binding import Binder
 from host.sql.expressions import Node, columns_of
@@ -74,9 +74,25 @@ class JoinCondition:
         return self.plan.second
 
     @property
+    def second_keys(self) -> OrderedKeys | None:
+        """What the second keys are made of, where two predicates are searched at once."""
+        return OrderedKeys(self.plan.second) if self.plan.both and self.plan.second else None
+
+    def searching_both(self) -> "JoinCondition":
+        """The same, with the second bands searched by a key of their own."""
+        plan = self.plan.searching_both()
+        return replace(self, plan=plan, residual=_residual(plan))
+
+    @property
     def columns(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The columns of left and of right that the residual reads."""
+        """The columns of left and of right that the residual and the second bands read.
+
+        With them, second keys can be made for stored tuples, and the residual of an engine that
+        has none be checked: a snapshot serves both.
+        """
         read = columns_of(self.residual.condition) if self.residual else set()
+        for part in self.plan.second.parts if self.plan.second else ():
+            read |= columns_of(part)
         left, right = (frozenset(c.name for c in read if c.side is side) for side in Side)
         return left, right
 
@@ -86,12 +102,31 @@ class JoinCondition:
         A row that cannot (a NULL in what the key is made of, a condition on this side alone that
         fails) has a place in the window and any key.
         """
+        keys, _, matchable = self.encode_both(side, batch)
+        return keys, matchable
+
+    def encode_both(
+        self, side: Side, batch: pa.RecordBatch
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """The same with second keys between, None where the plan has none."""
         frame = Frame(len(batch), {side: batch})
         matchable = is_true(all_of(self.plan.filters[side]), frame)
         keys = self.plan.keys.encode(side, frame, matchable)
         if keys.valid is not None:
             matchable = matchable & keys.valid
-        return keys.data, matchable
+        if self.second_keys is None:
+            return keys.data, None, matchable
+        seconds = self.second_keys.encode(side, frame, matchable)
+        if seconds.valid is not None:
+            matchable = matchable & seconds.valid
+        return keys.data, seconds.data, matchable
+
+    def second_of(self, side: Side, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+        """Second keys of rows that have the columns of `columns`, and which of them are known."""
+        assert self.second_keys is not None
+        frame = Frame(len(rows), {side: rows})
+        found = self.second_keys.encode(side, frame, np.ones(len(rows), bool))
+        return found.data, found.known(len(rows))
 
     def equality_hashes(self, side: Side, batch: pa.RecordBatch) -> np.ndarray:
         """One hash of all equality keys of each row: those of a pair are the same, uint64."""
@@ -117,12 +152,18 @@ class JoinCondition:
         return [
             ("equality keys", ", ".join(e.part.text for e in plan.equalities) or "none"),
             ("on the device", (_text(device) + hashed) or _FOR_ALL[self.predicate == ALL]),
-            ("second predicate", _text(plan.second.parts) if plan.second else "none"),
+            ("second predicate", self._second_text()),
             ("one-sided filters", _text(filters) or "none"),
             ("residual", self.residual.condition.text if self.residual else "none"),
             ("key width", f"{self.key_bits} bits"),
             ("why", plan.why),
         ]
+
+    def _second_text(self) -> str:
+        if self.plan.second is None:
+            return "none"
+        searched = ", searched at the same time" if self.plan.both else ""
+        return _text(self.plan.second.parts) + searched
 
 
 _FOR_ALL = {True: "every pair", False: "no pair"}
@@ -140,10 +181,14 @@ def compile_condition(on: str, left: pa.Schema, right: pa.Schema) -> JoinConditi
     """
     condition = Binder(left, right).boolean(_parsed(on))
     plan = planned(condition)
-    residual = all_of(plan.residual)
-    compiled = JoinCondition(on, plan, None if residual == TRUE else Residual(residual))
+    compiled = JoinCondition(on, plan, _residual(plan))
     _try(condition, compiled, left, right)
     return compiled
+
+
+def _residual(plan: Plan) -> Residual | None:
+    rest = all_of(plan.residual)
+    return None if rest == TRUE else Residual(rest)
 
 
 _EMPTY = "the condition is empty: write a comparison such as l.a = r.a"
@@ -183,5 +228,9 @@ def _try(
         for side in Side:
             keys, _ = compiled.encode(side, empty[side])
             compiled.intervals(side, keys)
+            if compiled.plan.second is not None:
+                _, seconds, _ = compiled.searching_both().encode_both(side, empty[side])
+                assert seconds is not None
+                compiled.plan.second.intervals(side, seconds)
     except EvaluationError as error:
         raise ConditionError(str(error)) from None

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from host.backends.choice import backend_opener
+from host.backends.choice import backend_opener, condition_of
 from host.chain import subwindow_rows
-from host.condition import compile_condition
 from host.options import JoinOptions
 from hw.spec.tuples import Side
 from hw.spec.windows import NoWindow, RowWindow, TimeWindow
@@ -17,8 +16,8 @@ Line = tuple[str, str]
 
 def explain(options: JoinOptions) -> list[Line]:
     """The plan, in the order in which tuples meet it; raises what the join itself would raise."""
-    condition = compile_condition(options.on, options.left, options.right)
-    engine = backend_opener(options, condition.key_bits).name
+    condition = condition_of(options)
+    engine = backend_opener(options, condition.key_bits, condition.plan.both).name
     return [
         *condition.explain(),
         ("window", _window(options)),
@@ -27,7 +26,7 @@ def explain(options: JoinOptions) -> list[Line]:
         ("batches", _batches(options)),
         ("workers", _workers(options)),
         ("backend", _backend(options, engine)),
-        ("index", _index(options)),
+        ("index", _index(options, condition.plan.both)),
         ("result", _result(options)),
     ]
 
@@ -131,8 +130,10 @@ def _params(options: JoinOptions) -> str:
     return ",".join(f"{name}={value}" for name, value in given.items())
 
 
-def _index(options: JoinOptions) -> str:
-    return "bisort (auto)" if options.index == "auto" else f"{options.index}, as asked for"
+def _index(options: JoinOptions, both: bool) -> str:
+    if options.index != "auto":
+        return f"{options.index}, as asked for"
+    return "po, which searches both predicates at once (auto)" if both else "bisort (auto)"
 
 
 def _result(options: JoinOptions) -> str:

@@ -12,10 +12,12 @@ from host.backend import Backend, Probes
 from host.chain import Chain, Subwindow
 from host.condition import JoinCondition
 from host.hits import Found, Hits
+from host.joinkeys import OrderedKeys
 from host.preprocess import Prepared, SideBatch
 from host.summaries import Seen, Summaries
 from host.targets import Target, targets_of
 from host.totals import Totals
+from host.two_keys import Rectangles
 from host.worker import Worker
 from hw.spec.tuples import Side
 from hw.spec.windows import RowWindow, TimeWindow, Window
@@ -83,10 +85,19 @@ class JoinManager:
         return found
 
     def _probes(self, batch: SideBatch) -> Probes:
+        if self.condition.second_keys is not None:
+            return self._two_key_probes(batch, self.condition.second_keys)
         if self.condition.predicate is not None:
             return Probes(batch.side, batch.keys, predicate=self.condition.predicate)
         wanted = self.condition.intervals(batch.side, batch.keys)
         return Probes(batch.side, batch.keys, wanted=wanted)
+
+    def _two_key_probes(self, batch: SideBatch, second: OrderedKeys) -> Probes:
+        assert batch.seconds is not None and batch.by_second is not None
+        wanted = self.condition.intervals(batch.side, batch.keys)
+        beside = second.intervals(batch.side, batch.seconds)
+        rectangles = Rectangles.of(wanted, beside, batch.by_second)
+        return Probes(batch.side, batch.keys, wanted=wanted, rectangles=rectangles)
 
     def _seen(self, batch: SideBatch) -> tuple[np.ndarray, np.ndarray]:
         """The places that each sorted probe sees, first and last."""

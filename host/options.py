@@ -18,7 +18,7 @@ ORDERS = ("none", "outer", "strict")
 BACKENDS = ("auto", "numpy", "opencl", "rtl", "board")
 INDEXES = ("auto", "bisort", "rap", "wib", "chain", "im", "pim", "po", "loop")
 #: Subwindow structures that this version has.
-_BUILT_INDEXES = ("auto", "bisort", "loop")
+_BUILT_INDEXES = ("auto", "bisort", "loop", "po")
 EMITS = ("pairs", "counts", "aggregate")
 LATE = ("drop", "keep")
 

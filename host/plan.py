@@ -1,6 +1,6 @@
 """Which part of a condition is done where."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from host.bands import ExactBands, Rank, exact_bands
 from host.floatbands import FloatBands, float_bands
@@ -22,10 +22,11 @@ class Plan:
     keys        what tuples are stored and searched by
     equalities  parts `left value = right value`
     primary     the bands that the keys search, None if they are hashes or all alike
-    second      the next best bands; they are checked in the residual
+    second      the next best bands; they are checked in the residual, unless `both` are searched
     filters     conjuncts about the left stream alone, and about the right one
     residual    conjuncts that the keys do not settle
     why         one sentence on the choice of the keys
+    both        whether tuples have a second key, by which the second bands are searched
     """
 
     keys: JoinKeys
@@ -35,6 +36,13 @@ class Plan:
     filters: tuple[tuple[Node, ...], tuple[Node, ...]] = ((), ())
     residual: tuple[Node, ...] = ()
     why: str = ""
+    both: bool = False
+
+    def searching_both(self) -> "Plan":
+        """The same with the second bands searched beside the first keys."""
+        assert self.second is not None
+        rest = tuple(part for part in self.residual if part not in self.second.parts)
+        return replace(self, residual=rest, both=True)
 
 
 _NO_PAIRS = "no part is about both streams: every pair that the filters leave is wanted"

@@ -12,6 +12,7 @@ from host.chain import TIME
 from host.condition import JoinCondition
 from host.errors import InputError
 from host.sharing import Share
+from host.two_keys import ascending, keyed_twice
 from host.watermark import Watermark
 from hw.spec.tuples import Side, tuple_dtype
 from hw.spec.windows import TimeWindow, Window
@@ -34,6 +35,8 @@ class SideBatch:
     order      offsets of those that can match, ascending by key, then by arrival
     keys       their keys, in that order
     stored     which tuples go into the window; None is all (see host.sharing)
+    seconds    their second keys, where two predicates are searched at once
+    by_second  places in `order` by second key
     """
 
     side: Side
@@ -47,6 +50,8 @@ class SideBatch:
     order: np.ndarray
     keys: np.ndarray
     stored: np.ndarray | None = None
+    seconds: np.ndarray | None = None
+    by_second: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -58,16 +63,28 @@ class SideBatch:
     def tuples(self, begin: int, end: int, base: int) -> np.ndarray:
         """Sorted tuples to store of the offsets in [begin, end), rids counted from row `base`."""
         order, keys = self.order, self.keys
-        if self.stored is not None:
-            chosen = self.stored[order]
-            order, keys = order[chosen], keys[chosen]
+        chosen = None if self.stored is None else self.stored[order]
         if begin > 0 or end < len(self):
-            chosen = (order >= begin) & (order < end)
+            within = (order >= begin) & (order < end)
+            chosen = within if chosen is None else chosen & within
+        if chosen is not None:
             order, keys = order[chosen], keys[chosen]
+        if self.seconds is not None:
+            return self._keyed_twice(keys, order + (self.first - base), chosen)
         result = np.empty(len(order), tuple_dtype(keys.dtype.itemsize * 8))
         result["key"] = keys
         result["rid"] = order + (self.first - base)
         return result
+
+    def _keyed_twice(
+        self, keys: np.ndarray, rids: np.ndarray, chosen: np.ndarray | None
+    ) -> np.ndarray:
+        assert self.seconds is not None and self.by_second is not None
+        seconds, nth = self.seconds, self.by_second
+        if chosen is not None:
+            number = np.cumsum(chosen) - 1
+            seconds, nth = seconds[chosen], number[nth[chosen[nth]]]
+        return keyed_twice(keys, rids, seconds, nth)
 
 
 @dataclass(frozen=True)
@@ -113,7 +130,7 @@ class Preprocessor:
 
     def _side(self, side: Side, arrivals: Arrivals, totals: list[int]) -> SideBatch:
         rows, positions = arrivals.rows[side], arrivals.positions[side]
-        keys, matchable = self.condition.encode(side, rows)
+        keys, seconds, matchable = self.condition.encode_both(side, rows)
         carried = {
             measure.name: measure_values(measure, rows.column(measure.column))
             for measure in self.measures[side]
@@ -133,6 +150,7 @@ class Preprocessor:
             matchable = matchable if probed is None else matchable & probed
             stored = self.share.stored(side, totals[side], len(positions))
         order, keys = _sorted_by_key(keys, matchable)
+        seconds = None if seconds is None else seconds[order]
         own = np.arange(len(positions))
         return SideBatch(
             side=side,
@@ -147,6 +165,8 @@ class Preprocessor:
             order=order,
             keys=keys,
             stored=stored,
+            seconds=seconds,
+            by_second=None if seconds is None else ascending(seconds),
         )
 
 

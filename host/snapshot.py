@@ -18,6 +18,7 @@ from host.chain import Subwindow
 from host.errors import SnapshotError
 from host.growing import Growing
 from host.inputs import ArrivalMerger
+from host.two_keys import ascending, keyed_twice
 from hw.spec.tuples import Side, tuple_dtype
 
 if TYPE_CHECKING:
@@ -111,6 +112,19 @@ class _Writer:
             sink.flush()
             os.fsync(sink.fileno())
         self.sums[path.name] = _digest(path)
+
+
+def _with_seconds(
+    join: "StreamJoin", side: Side, tuples: np.ndarray, base: int
+) -> np.ndarray:
+    """Tuples of a subwindow with the second keys of their rows.
+
+    An engine with one key also stored those whose second one is NULL: they match nothing.
+    """
+    rows = join.stores[side].take(tuples["rid"].astype(np.int64) + base)
+    seconds, known = join.condition.second_of(side, rows)
+    tuples, seconds = tuples[known], seconds[known]
+    return keyed_twice(tuples["key"], tuples["rid"], seconds, ascending(seconds))
 
 
 def _chain(join: "StreamJoin", side: Side) -> dict[str, Any]:
@@ -222,6 +236,8 @@ class _Reader:
             for field in ("key", "rid"):
                 tuples[field] = columns[field].to_numpy()
             subwindow = Subwindow(worker=0, **entry)
+            if join.condition.second_keys is not None:
+                tuples = _with_seconds(join, side, tuples, subwindow.base)
             if f"{name}-carried.arrow" in self.manifest["files"]:
                 carried = self.table(f"{name}-carried")
                 for part in carried.column_names:

@@ -9,10 +9,9 @@ import pyarrow as pa
 
 from host.arrivals import Arrivals
 from host.arrow_arrays import from_mask
-from host.backends.choice import backend_opener
+from host.backends.choice import backend_opener, condition_of
 from host.batching import Batcher
 from host.collect import Collector
-from host.condition import compile_condition
 from host.cycles import CountsCycles, cycle_report
 from host.errors import JoinError
 from host.inputs import ArrivalMerger, Interleaver, Pushed, plain_schema, pushed_rows
@@ -58,7 +57,7 @@ class StreamJoin:
             on=on, window=window, left=plain_schema(left), right=plain_schema(right), **more
         )
         options = self.options
-        self.condition = compile_condition(options.on, options.left, options.right)
+        self.condition = condition_of(options)
         self.watermarks = (Watermark(options.lateness_us), Watermark(options.lateness_us))
         self.metrics = Metrics()
         self.inputs = (
@@ -84,7 +83,7 @@ class StreamJoin:
         self._finished = False
         self.ended: set[Side] = set()
         self._closed = False
-        opener = backend_opener(options, self.condition.key_bits)
+        opener = backend_opener(options, self.condition.key_bits, self.condition.plan.both)
         self.backend_name = opener.name
         self.manager = JoinManager(
             self.condition, options.parsed_window, opener, options.workers, options.subwindow,

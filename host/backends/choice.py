@@ -4,11 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from host.backend import Backend
-from host.errors import BackendUnavailable
+from host.condition import JoinCondition, compile_condition
+from host.errors import BackendUnavailable, OptionError
 from host.options import JoinOptions
 from hw.spec.params import JoinParams
 
-__all__ = ["BackendOpener", "backend_opener"]
+__all__ = ["BackendOpener", "backend_opener", "condition_of"]
 
 
 def _open_numpy(params: JoinParams, device: str | None) -> Backend:
@@ -62,6 +63,10 @@ class BackendOpener:
     index: str | None = None
 
     def __call__(self) -> Backend:
+        if self.index == "po":
+            from host.backends.po_backend import PoBackend
+
+            return PoBackend(self.params)
         if self.index is not None:
             from host.backends.index_backend import IndexBackend
 
@@ -69,9 +74,28 @@ class BackendOpener:
         return _OPENERS[self.name](self.params, self.device)
 
 
-def backend_opener(options: JoinOptions, key_bits: int) -> BackendOpener:
-    """The opener of the engine that the options name."""
+def condition_of(options: JoinOptions) -> JoinCondition:
+    """The condition, compiled for the engine that the options name.
+
+    Two predicates are searched at once by SPO-Join, which runs in host memory; an engine that is
+    named searches the best of them and checks the other.
+    """
+    condition = compile_condition(options.on, options.left, options.right)
+    if options.index == "po" and condition.second is None:
+        raise OptionError(
+            "index 'po' searches two predicates at once, and the condition has no second one "
+            "that can be searched: leave it out"
+        )
+    free = options.index == "auto" and options.backend in ("auto", "numpy")
+    wanted = options.index == "po" or (free and options.device is None)
+    return condition.searching_both() if wanted and condition.second else condition
+
+
+def backend_opener(options: JoinOptions, key_bits: int, both: bool = False) -> BackendOpener:
+    """The opener of the engine that the options name; `both` predicates are searched if asked."""
     index = None if options.index in ("auto", "bisort") else options.index
+    if both:
+        index = "po"
     default = _DEFAULT if index is None else "numpy"
     name = default if options.backend == "auto" else options.backend
     if name not in _OPENERS:

@@ -1,0 +1,191 @@
+"""A PO-Join batch (SPO-Join 3.3, 3.4): tuples that do not change, by two keys at once.
+
+The permutation array ties their two orders together, so that two predicates are two runs of
+positions and a pair is a position that is in both. Three ways to find those are at hand, and
+each question takes the one that should cost least.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+
+from host.indexes.po.bitset import added_counts, added_sums, listed
+from host.indexes.po.offsets import offsets
+from host.indexes.po.order import Order
+from host.indexes.po.runs import Runs, groups_of
+from host.indexes.po.strips import Strips
+from host.indexes.po.table import CornerTable
+from host.two_keys import Rectangles
+
+__all__ = ["Part"]
+
+#: Nanoseconds, measured: a strip that is met, a tuple looked at in it, a bit that is set, an end
+#: of a run that is looked up among the bits, a tuple compared beside a corner of the table.
+_MEET, _SEE, _SET, _LOOK, _COMPARE = 30.0, 1.5, 2.5, 50.0, 0.5
+_SMALLEST_SHIFT, _LARGEST_SHIFT = 6, 12
+#: Rectangles whose cost is looked at closely before all of them are.
+_SAMPLE = 256
+
+
+class Part:
+    """Tuples in the order of each of their keys."""
+
+    def __init__(self, firsts: Order, seconds: Order) -> None:
+        self.firsts = firsts
+        self.seconds = seconds
+        self._strips: Strips | None = None
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+    @cached_property
+    def permutation(self) -> np.ndarray:
+        """First position of each second position (SPO-Join, Algorithm 2)."""
+        if not len(self):
+            return np.empty(0, np.uint32)
+        base = self.firsts.rids.min()
+        places = np.empty(int(self.firsts.rids.max() - base) + 1, np.uint32)
+        places[self.firsts.rids - base] = np.arange(len(self), dtype=np.uint32)
+        return places[self.seconds.rids - base]
+
+    @cached_property
+    def inverse(self) -> np.ndarray:
+        """Second position of each first position."""
+        result = np.empty_like(self.permutation)
+        result[self.permutation] = np.arange(len(self), dtype=np.uint32)
+        return result
+
+    @cached_property
+    def _table(self) -> CornerTable:
+        return CornerTable.of(self.permutation)
+
+    def merged(self, newer: "Part") -> "Part":
+        return Part(self.firsts.merged(newer.firsts), self.seconds.merged(newer.seconds))
+
+    def only(self, begin: int, end: int) -> "Part":
+        """The tuples with a rid in [begin, end)."""
+        return Part(self.firsts.only(begin, end), self.seconds.only(begin, end))
+
+    def runs(self, wanted: Rectangles) -> Runs:
+        """Offsets of the rectangles in both orders."""
+        first, end = offsets(self.firsts.keys, *wanted.first)
+        lo, hi = wanted.second
+        low, high = offsets(self.seconds.keys, lo[wanted.order], hi[wanted.order])
+        return Runs(first, end, low, high, wanted.order)
+
+    def counts(self, wanted: Rectangles) -> np.ndarray:
+        """int64: tuples in each rectangle."""
+        runs, totals = self.runs(wanted), np.zeros(len(wanted), np.int64)
+        strips = self._strips_for(runs, self._bits_cost(runs))
+        if strips is not None:
+            strips.counts(runs.by_first, totals)
+        elif self._table_cost(runs) < self._bits_cost(runs):
+            self._table.counts(self.permutation, self.inverse, runs.by_first, totals)
+        else:
+            self._by_bits(runs, totals, None)
+        return totals
+
+    def sums(self, wanted: Rectangles, values: np.ndarray) -> np.ndarray:
+        """int64: int64 `values` (by rid) summed over the tuples in each rectangle."""
+        runs, totals = self.runs(wanted), np.zeros(len(wanted), np.int64)
+        weights = values[self.firsts.rids]
+        strips = self._strips_for(runs, self._bits_cost(runs))
+        if strips is not None:
+            strips.sums(runs.by_first, totals, weights)
+        else:
+            self._by_bits(runs, totals, weights)
+        return totals
+
+    def pairs(self, wanted: Rectangles, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(rectangle, rid) of every tuple in one, in arrays of at most `most`."""
+        runs = self.runs(wanted)
+        for place, position in self._listed(runs, most):
+            yield place, self.firsts.rids[position]
+
+    def _listed(self, runs: Runs, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        groups = groups_of(runs, len(self))
+        if any(name == "neither" for _, name in groups):
+            limit = np.inf  # bits hold a prefix or a suffix: these are looked for in strips alone
+        else:
+            limit = len(groups) * _SET * len(self) + _LOOK * len(runs)
+        strips = self._strips_for(runs, limit)
+        if strips is not None:
+            yield from strips.listed(runs.by_first, most)
+            return
+        first, end, low, high = runs.by_second
+        for places, name in groups:
+            prefix = name == "prefix"
+            # Seen from its far end, a suffix is a prefix.
+            bound = high[places] if prefix else len(self) - low[places]
+            bound_order = np.argsort(bound, kind="stable")
+            chosen = places[bound_order]
+            which = runs.order[chosen]
+            permutation = self.permutation if prefix else self.permutation[::-1].copy()
+            for place, position in listed(
+                permutation, bound[bound_order], first[chosen], end[chosen], most
+            ):
+                yield which[place], position
+
+    def _by_bits(self, runs: Runs, totals: np.ndarray, weights: np.ndarray | None) -> None:
+        """What lies below the upper bounds without what lies below the lower ones."""
+        first, end, low, high = runs.by_second
+        for bound, sign in ((high, 1), (low, -1)):
+            if not bound.any():
+                continue
+            found = np.zeros(len(runs), np.int64)
+            order = _ascending(bound)
+            ordered = (bound, first, end)
+            if order is not None:
+                ordered = (bound[order], first[order], end[order])
+            if weights is None:
+                added_counts(self.permutation, *ordered, sign, found)
+            else:
+                added_sums(self.permutation, *ordered, sign, found, weights)
+            totals[runs.order if order is None else runs.order[order]] += found
+
+    def _strips_for(self, runs: Runs, limit: float) -> Strips | None:
+        """Strips, if they cost less than `limit` nanoseconds."""
+        mean = float((runs.end - runs.first).mean()) if len(runs) else 0.0
+        shift = min(max(int(mean).bit_length(), _SMALLEST_SHIFT), _LARGEST_SHIFT)
+        if len(runs) * _MEET * (mean / (1 << shift) + 1) > limit:
+            return None
+        strips = self._strips
+        if strips is None or abs(strips.shift - shift) > 1:
+            self._strips = strips = Strips.of(self.permutation, shift)
+        if np.isinf(limit):
+            return strips
+        step = -(-len(runs) // _SAMPLE) or 1
+        first, end, low, high = runs.by_first
+        sample = slice(None, None, step)
+        met, seen = strips.cost(
+            (first[sample].copy(), end[sample].copy(), low[sample].copy(), high[sample].copy())
+        )
+        return strips if step * (_MEET * met + _SEE * seen) < limit else None
+
+    def _bits_cost(self, runs: Runs) -> float:
+        """Nanoseconds of a count by bits: a pass for each bound that is one."""
+        passes = int(runs.high.any()) + int(runs.low.any())
+        ends = int(runs.first.any()) + int((runs.end < len(self)).any())
+        return passes * (_SET * len(self) + _LOOK * ends * len(runs))
+
+    def _table_cost(self, runs: Runs) -> float:
+        """Nanoseconds of a count by corners of the table."""
+        ends = int(runs.first.any()) + int((runs.end < len(self)).any())
+        bounds = int(runs.low.any()) + int((runs.high < len(self)).any())
+        width = max(1 << _SMALLEST_SHIFT, len(self) >> 10)
+        return float(len(runs) * ends * bounds * (_LOOK + _COMPARE * width))
+
+    def _check(self) -> None:
+        """Assert what the paper says of the arrays; for tests."""
+        for order in (self.firsts, self.seconds):
+            assert (order.keys[:-1] <= order.keys[1:]).all()
+        assert (self.firsts.rids[self.permutation] == self.seconds.rids).all()
+        assert (self.permutation[self.inverse] == np.arange(len(self))).all()
+        if self._strips is not None:
+            self._strips._check(self.permutation)
+
+
+def _ascending(bound: np.ndarray) -> np.ndarray | None:
+    """The order in which the bounds ascend; None if they do."""
+    return np.argsort(bound, kind="stable") if (bound[1:] < bound[:-1]).any() else None

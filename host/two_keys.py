@@ -1,0 +1,92 @@
+"""Tuples with a second key, for conditions whose two predicates are searched at once."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hw.spec.tuples import key_dtype
+
+__all__ = ["Rectangles", "ascending", "keyed_twice", "two_key_dtype"]
+
+
+def two_key_dtype(key_bits: int, second_bits: int) -> np.dtype:
+    """A tuple as tuple_dtype has it, its second key, and in row n, which row is n-th by that."""
+    return np.dtype([
+        ("key", key_dtype(key_bits)), ("rid", "<u4"),
+        ("second", key_dtype(second_bits)), ("nth", "<u4"),
+    ])
+
+
+def keyed_twice(
+    keys: np.ndarray, rids: np.ndarray, seconds: np.ndarray, order: np.ndarray
+) -> np.ndarray:
+    """Tuples of those keys, which ascend; `order` is ascending(seconds)."""
+    bits = (8 * keys.dtype.itemsize, 8 * seconds.dtype.itemsize)
+    result = np.empty(len(keys), two_key_dtype(*bits))
+    result["key"], result["rid"], result["second"], result["nth"] = keys, rids, seconds, order
+    return result
+
+
+def ascending(keys: np.ndarray) -> np.ndarray:
+    """The places of the keys, smallest first."""
+    if keys.dtype.itemsize == 4 and len(keys) < 1 << 31:
+        # One sort of packed words is several times faster than an argsort.
+        packed = (keys.astype(np.int64) << 32) | np.arange(len(keys))
+        packed.sort()
+        return packed & 0x7FFF_FFFF
+    return np.argsort(keys)
+
+
+@dataclass(frozen=True)
+class Rectangles:
+    """Pairs of closed intervals, none of them empty; those of one probe do not overlap.
+
+    probe   which probe wants it
+    first   bounds lo and hi of first keys, in about ascending order
+    second  bounds lo and hi of second keys
+    order   the rectangles in about ascending order of second bounds
+    probes  how many probes there are
+    """
+
+    probe: np.ndarray
+    first: tuple[np.ndarray, np.ndarray]
+    second: tuple[np.ndarray, np.ndarray]
+    order: np.ndarray
+    probes: int
+
+    @staticmethod
+    def of(first: np.ndarray, second: np.ndarray, order: np.ndarray) -> "Rectangles":
+        """Of intervals of shape (probes, bands) each; `order` is that of the second keys."""
+        probes, pieces = len(first), []
+        for a in first.T:
+            for b in second.T:
+                pieces.append((a["lo"], a["hi"], b["lo"], b["hi"]))
+        alo, ahi, blo, bhi = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        count = len(pieces)
+        every = Rectangles(
+            np.tile(np.arange(probes), count), (alo, ahi), (blo, bhi),
+            np.concatenate([order + n * probes for n in range(count)]), probes,
+        )
+        filled = (alo <= ahi) & (blo <= bhi)
+        return every if filled.all() else every._chosen(filled)
+
+    def __len__(self) -> int:
+        return len(self.probe)
+
+    def only(self, wanted: np.ndarray | None) -> "Rectangles":
+        """Those of the probes in that mask; None is all."""
+        return self if wanted is None else self._chosen(wanted[self.probe])
+
+    def _chosen(self, keep: np.ndarray) -> "Rectangles":
+        number = np.cumsum(keep) - 1
+        (alo, ahi), (blo, bhi) = self.first, self.second
+        return Rectangles(
+            self.probe[keep], (alo[keep], ahi[keep]), (blo[keep], bhi[keep]),
+            number[self.order[keep[self.order]]], self.probes,
+        )
+
+    def by_probe(self, values: np.ndarray) -> np.ndarray:
+        """Sums of int64 `values`, one a rectangle, for each probe."""
+        totals = np.zeros(self.probes, np.int64)
+        np.add.at(totals, self.probe, values)
+        return totals
