@@ -1,7 +1,7 @@
 # Watersmeet. `make help` lists what can be made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup machine test quick demo soak sim formal mutants rtl pnr binaries bench report lock clean
+.PHONY: help setup machine test quick demo soak sim formal gates mutants rtl pnr binaries bench report lock clean
 
 MINUTES ?= 10
 SIM ?= verilator
@@ -59,6 +59,9 @@ sim: setup  ## the gateware's cocotb benches; SIM=icarus where it is installed
 
 formal: setup  ## the gateware's proofs
 	$(PYTEST) -n 2 --dist loadfile tests/formal
+
+gates: setup  ## merger, prober and the smallest core through their benches again, as ECP5 netlists
+	@$(RUN) .venv/bin/python -m sim.gates
 
 mutants: setup  ## break each gateware component in listed ways; its tests must notice
 	@$(RUN) .venv/bin/python -m sim.mutants

@@ -10,8 +10,6 @@ __all__ = ["ROUTED", "Clock", "CoreUse", "CountsCycles", "cycle_report", "routed
 
 #: What place and route reached (`make pnr`).
 ROUTED = Path(__file__).resolve().parents[1] / "bench" / "results" / "pnr.json"
-#: What makes two cores the same circuit: an entry of ROUTED and a library's manifest have these.
-_CONFIGURATION = ("params", "slots", "design")
 
 
 @dataclass(frozen=True)
@@ -43,15 +41,18 @@ class CountsCycles(Protocol):
         """Of the circuit that is simulated."""
 
 
-def routed_clock(configuration: dict[str, Any], path: Path | None = None) -> Clock:
-    """The clock that place and route gave for a core with that configuration."""
+def routed_clock(name: str | None, path: Path | None = None) -> Clock:
+    """The clock that place and route gave for the design of that name, if it has one."""
     path = path or ROUTED
-    entries: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
-    wanted = [configuration[name] for name in _CONFIGURATION]
-    for name, entry in entries.items():
-        if [entry.get(part) for part in _CONFIGURATION] == wanted:
-            return Clock(entry["mhz"], name)
-    return Clock(None, f"{path.name} has no core of this configuration")
+    if name is None:
+        return Clock(None, "no core of these sizes is placed and routed")
+    results: list[dict[str, Any]] = (
+        json.loads(path.read_text())["results"] if path.exists() else []
+    )
+    for result in results:
+        if result["design"] == name:
+            return Clock(result["mhz"], name)
+    return Clock(None, f"{path.name} has no {name}: run make pnr")
 
 
 def cycle_report(uses: Sequence[CoreUse], clock: Clock, tuples: int) -> str:
@@ -63,7 +64,7 @@ def cycle_report(uses: Sequence[CoreUse], clock: Clock, tuples: int) -> str:
         f"memory, {tuples / cycles:.3f} tuples a cycle; "
     )
     if clock.mhz is None:
-        return f"{line}time unknown: {clock.source}, so make pnr must route it first"
+        return f"{line}its time is unknown, as {clock.source}"
     seconds = busiest.cycles / (clock.mhz * 1e6)
     rate = tuples / seconds if seconds else 0.0
     return f"{line}{seconds:.6f} s, {rate:,.0f} tuples/s at the {clock.mhz} MHz of {clock.source}"

@@ -39,6 +39,9 @@ SLOTS = 3
 #: Memory begins as zeros anyway: a line for each of its words would only be compiled.
 ZERO_WORDS = re.compile(r"(?m)^  initial begin\n(?:    \S+ ?\[\d+\] = \d+'h0+;\n)+  end\n")
 OPTIMISE = "-O2"
+#: The core that place and route is given: one main array of 16K tuples, double-buffered.
+ROUTED = JoinParams(subwindow=1 << 14, partitions=1 << 12)
+ROUTED_SLOTS = 1
 
 
 def backend_params(key_bits):
@@ -95,8 +98,14 @@ def _manifest(params, slots, library, design):
         "params": asdict(params),
         "slots": slots,
         "design": design,
+        "routed": _routed_name(params, slots, design),
         **{name: _fields(layout) for name, layout in layouts.items()},
     }
+
+
+def _routed_name(params, slots, design):
+    """Which design of sim.pnr this core is, if it is one: its clock is this core's."""
+    return f"core_{design}" if (params, slots) == (ROUTED, ROUTED_SLOTS) else None
 
 
 def _fields(layout):

@@ -138,7 +138,7 @@ class RtlBackend(PlainBackend):
 
     def clock(self) -> Clock:
         """What place and route gave for a core like these."""
-        return routed_clock(self.manifest)
+        return routed_clock(self.manifest["routed"])
 
     def close(self) -> None:
         for core in self._cores:

@@ -116,6 +116,34 @@ def test_index_arrays_lie_side_by_side(kind):
 
 
 @BOTH
+def test_the_next_frame_may_search_another_array(kind):
+    partitioner = kind(PARAMS, 2)
+    indexes = [range(0, 160, 10), range(16)]
+    found = []
+
+    async def process(ctx):
+        ctx.set(partitioner.rows, 64)
+        ctx.set(partitioner.entries.valid, 1)
+        for array, index in enumerate(indexes):
+            for partition, key in enumerate(index):
+                entry = {"array": array, "partition": partition, "key": key}
+                ctx.set(partitioner.entries.payload, entry)
+                await ctx.tick()
+        ctx.set(partitioner.entries.valid, 0)
+        # The second bound is in front of the key after the first one's partition, but only there.
+        for array, bound in enumerate((35, 36)):
+            ctx.set(partitioner.array, array)
+            for token in ({"data": {"lo": bound, "hi": bound}, "end": 0}, {"end": 1}):
+                await stream_put(ctx, partitioner.bounds, token)
+                answer = await stream_get(ctx, partitioner.targets)
+                found.append((answer.end, answer.data.lo.partition, answer.data.hi.partition))
+
+    run(partitioner, process)
+    assert found[::2] == [(0, 3, 3), (0, 15, 15)]
+    assert [end for end, *_ in found[1::2]] == [1, 1]
+
+
+@BOTH
 def test_sixty_four_bit_keys(kind):
     params = JoinParams(subwindow=64, partitions=16, lanes=4, key_bits=64)
     index = [key << 40 for key in range(-8, 8)]
