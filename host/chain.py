@@ -49,6 +49,7 @@ class Subwindow:
     capacity  places in all
     smallest, largest   of its tuples' places on the window's axis (row numbers or times)
     carried   arrays by row that go with the tuples: TIME for time windows, an aggregate's measures
+    kept      what results have made of it by position, once it takes no more; see host.expansion
     """
 
     number: int
@@ -60,6 +61,7 @@ class Subwindow:
     largest: int = field(default=int(np.iinfo(np.int64).min))
     stored: int = 0
     carried: dict[str, Growing] = field(default_factory=dict)
+    kept: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def room(self) -> int:

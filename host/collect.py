@@ -32,6 +32,11 @@ class Collector:
         self.order = order
         self.check = check
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether pairs come as they are found: in no order, and every one of them."""
+        return self.order == "none" and self.check is None
+
     def counts(self, prepared: Prepared, found: Found) -> np.ndarray:
         """Pairs that each tuple completed, by its place in the batch's order of arrival."""
         for hits in found.hits:

@@ -26,6 +26,8 @@ class Hits:
                  None if it is so for all
     unseen       probes that see nothing of the subwindow; None if there are none
     in_batch     the stored tuples are of the same batch: only those that arrived before count
+    kept         room for what is made of the subwindow once and lasts as long as it; None while
+                 its positions may still change
     """
 
     probe: SideBatch
@@ -37,6 +39,7 @@ class Hits:
     covered: np.ndarray | None
     unseen: np.ndarray | None
     in_batch: bool = False
+    kept: dict[str, np.ndarray] | None = None
 
     @cached_property
     def seeing(self) -> np.ndarray | None:

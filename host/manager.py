@@ -134,6 +134,7 @@ class JoinManager:
                         Hits(
                             batch, candidates, subwindow.base, _values(subwindow), *seen,
                             target.covered, target.unseen,
+                            kept=None if subwindow is chain.newest else subwindow.kept,
                         )
                     )
             found.hits += sorted(hits, key=lambda one: one.base)

@@ -1,6 +1,7 @@
 """Record batches out of a batch's hits: pairs of rows, or counts."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +19,9 @@ from host.totals import finished
 from hw.spec.tuples import Side
 
 __all__ = ["COUNTS_SCHEMA", "AggregateOutput", "CountsOutput", "Output", "PairsOutput"]
+
+#: Tuples, or candidates, of a batch from which on pairs are expanded by compiled code.
+LARGE_BATCH, LARGE_RESULT = 1 << 12, 1 << 16
 
 COUNTS_SCHEMA = pa.schema([("side", pa.string()), ("row", pa.int64()), ("matches", pa.int64())])
 
@@ -42,6 +46,7 @@ class PairsOutput:
         self._selected = options.selected
         self._collector = collector
         self._stores = stores
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="watersmeet-pairs")
         self.schema = pa.schema(
             [
                 options.schema(column.side).field(column.column).with_name(column.name)
@@ -50,10 +55,43 @@ class PairsOutput:
         )
 
     def results(self, prepared: Prepared, found: Found) -> Iterator[Result]:
+        if self._collector.is_plain and _is_large(prepared, found):
+            expanded = self._expanded(found)
+            if expanded is not None:
+                yield from expanded
+                return
         for pairs in self._collector.pairs(prepared, found.hits):
             taken = [self._stores[side].take(pairs[side]) for side in Side]
             columns = [taken[column.side].column(column.column) for column in self._selected]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema), len(pairs[0])
+
+    def _expanded(self, found: Found) -> Iterator[Result] | None:
+        """Pairs without their row numbers; None where columns or candidates need these."""
+        words = [self._stores[column.side].words(column.column) for column in self._selected]
+        columns = [
+            (column.side, plain)
+            for column, plain in zip(self._selected, words, strict=True)
+            if plain is not None
+        ]
+        if len(columns) < len(words):
+            return None
+        from host.expansion import expand, expansions_of  # compiled, so only where it is worth it
+
+        expansions = expansions_of(found.hits, self._threads)
+        if expansions is None:
+            return None
+        chunks = expand(expansions, columns, self._threads)
+        return (
+            (pa.RecordBatch.from_arrays(arrays, schema=self.schema), len(arrays[0]))
+            for arrays in chunks
+        )
+
+
+def _is_large(prepared: Prepared, found: Found) -> bool:
+    """Whether compiled expansion pays, which has to be loaded first."""
+    if len(prepared) >= LARGE_BATCH:
+        return True
+    return sum(int(hits.sizes().sum()) for hits in found.hits) >= LARGE_RESULT
 
 
 class CountsOutput:

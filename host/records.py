@@ -7,7 +7,7 @@ import numpy as np
 
 from hw.spec.tuples import NOT, RECORD
 
-__all__ = ["Runs", "sizes"]
+__all__ = ["Runs", "plain", "sizes"]
 
 
 def sizes(records: np.ndarray, stored: int) -> np.ndarray:
@@ -33,8 +33,7 @@ class Runs:
     @staticmethod
     def of(records: np.ndarray, stored: int) -> "Runs":
         """The nonempty runs of records of shape (probes, runs) in a main array of `stored`."""
-        if _is_not(records):
-            records = _outside(records, stored)
+        records = plain(records, stored)
         start = records["start"].astype(np.int64)
         size = records["end"].astype(np.int64) - start
         probe, run = np.nonzero(size)
@@ -62,6 +61,11 @@ class Runs:
                 np.repeat(self.probe[first:last], clipped),
                 np.arange(begin, stop) + np.repeat(shift, clipped),
             )
+
+
+def plain(records: np.ndarray, stored: int) -> np.ndarray:
+    """The same without NOT: records of the positions that match."""
+    return _outside(records, stored) if _is_not(records) else records
 
 
 def _is_not(records: np.ndarray) -> bool:

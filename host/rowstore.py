@@ -1,6 +1,7 @@
 """The columns of tuples that may still be asked for, by row number."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -9,11 +10,30 @@ import pyarrow as pa
 from host.arrow_arrays import from_mask, from_numbers
 from host.pages import empty_pages
 
-__all__ = ["RowStore"]
+__all__ = ["RowStore", "Words"]
 
 #: Chunks below this are joined with their neighbours, so that single rows do not pile up.
 _CHUNK_ROWS = 1 << 16
 _SMALLEST_RING = 1 << 10
+
+
+@dataclass(frozen=True)
+class Words:
+    """A column without NULLs as words in a ring; row n is at `place(n)`, less one turn if that is
+    beyond the end.
+    """
+
+    name: str
+    ring: np.ndarray
+    type: pa.DataType
+    first: int
+
+    def place(self, row: int) -> int:
+        return row - (self.first - self.first % len(self.ring))
+
+    def at(self, rows: np.ndarray) -> np.ndarray:
+        taken: np.ndarray = self.ring[_places(rows, self.first, len(self.ring))]
+        return taken
 
 
 class RowStore:
@@ -47,6 +67,11 @@ class RowStore:
         """Those rows, in that order."""
         columns = [column.take(rows, self.first) for column in self._columns]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def words(self, name: str) -> Words | None:
+        """A column as plain words; None where it has NULLs, or is not of 1, 2, 4 or 8 bytes."""
+        column = self._columns[self.schema.names.index(name)]
+        return column.words(name, self.first) if isinstance(column, _Ring) else None
 
     def drop_before(self, row: int) -> None:
         """Rows below `row` are not asked for again."""
@@ -132,6 +157,11 @@ class _Ring:
         kind = pa.uint8() if self._is_bool else self._type
         taken = pa.Array.from_buffers(kind, len(rows), [valid, pa.py_buffer(words)])
         return taken.cast(self._type) if self._is_bool else taken
+
+    def words(self, name: str, first: int) -> Words | None:
+        if self._is_bool or self._valid is not None or self._values.dtype.kind == "V":
+            return None
+        return Words(name, self._values, self._type, first)
 
     def drop(self, first: int, row: int) -> None:
         """Nothing to do: the places are written again."""

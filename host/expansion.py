@@ -1,0 +1,308 @@
+"""Records expanded straight into columns of pairs, compiled, by two threads.
+
+Matches of a probe lie side by side in the sorted array: the stored side's column is a gather
+along runs of rids, the probe's own column repeats its value. No pair of row numbers ever exists.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from host.candidates import RunCandidates
+from host.hits import Hits
+from host.records import plain
+from host.rowstore import Words
+from host.stretches import sight_of
+from hw.spec.tuples import Side
+
+__all__ = ["Expansion", "expand", "expansions_of"]
+
+#: Bytes of the columns of a chunk.
+_CHUNK_BYTES = 1 << 22
+#: Below this many pairs a second thread costs more than it saves.
+_TOGETHER = 1 << 14
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The pairs of some hits in one sequence; `offsets` counts those before each record.
+
+    records  uint32 (start, end), those of a probe side by side, `runs` of them
+    sight    uint32 (first, rows) of each probe; it is asked only where `partly`
+    """
+
+    hits: Hits
+    records: np.ndarray
+    runs: int
+    rids: np.ndarray
+    sight: tuple[np.ndarray, np.ndarray]
+    partly: bool
+    offsets: np.ndarray
+
+    @staticmethod
+    def of(hits: Hits) -> "Expansion | None":
+        """None where the candidates are no runs, or places do not follow arrivals."""
+        partly = hits.covered is not None or hits.in_batch
+        if not isinstance(hits.candidates, RunCandidates) or (partly and hits.edges is None):
+            return None
+        rids = np.ascontiguousarray(hits.candidates.rids)
+        records = plain(hits.candidates.records, len(rids))
+        words = np.ascontiguousarray(records).view(np.uint32).reshape(-1, 2)
+        runs = records.shape[1]
+        sight = sight_of(*hits.edges) if partly and hits.edges is not None else _NOTHING
+        offsets = _offsets(words, runs, rids, sight[0], sight[1], partly)
+        return Expansion(hits, words, runs, rids, sight, partly, offsets)
+
+    def __len__(self) -> int:
+        return int(self.offsets[-1])
+
+    def write(
+        self, side: Side, words: Words, own: np.ndarray, begin: int, out: np.ndarray
+    ) -> None:
+        """The column `words` of `side` for the pairs from `begin` on, as many as fit `out`.
+
+        `own` is that column of the probes, where `side` is theirs.
+        """
+        arranged = self._arranged(words)
+        seen = (self.offsets, self.records, self.runs, self.rids, *self.sight)
+        if side is self.hits.probe.side:
+            _repeat(self.offsets, self.runs, own, begin, out)
+        elif arranged is not None and self.partly:
+            _copy_seen(*seen, arranged, begin, out)
+        elif arranged is not None:
+            _copy(self.offsets, self.records, arranged, begin, out)
+        elif self.partly:
+            _gather_seen(*seen, words.ring, words.place(self.hits.base), begin, out)
+        else:
+            shift = words.place(self.hits.base)
+            _gather(self.offsets, self.records, self.rids, words.ring, shift, begin, out)
+
+    def arrange(self, words: Words) -> None:
+        """Keep the column in the order of positions, where it pays at once and lasts.
+
+        Runs are then copied as they are. It pays from as many pairs on as there are tuples.
+        """
+        kept, rows = self.hits.kept, len(self.rids)
+        if kept is None or self.partly or words.name in kept or len(self) < rows:
+            return
+        whole, out = np.array([[0, rows]], np.uint32), np.empty(rows, words.ring.dtype)
+        shift = words.place(self.hits.base)
+        _gather(np.array([0, rows]), whole, self.rids, words.ring, shift, 0, out)
+        kept[words.name] = out
+
+    def _arranged(self, words: Words) -> np.ndarray | None:
+        return None if self.hits.kept is None else self.hits.kept.get(words.name)
+
+
+_NOTHING = (np.zeros(1, np.uint32), np.zeros(1, np.uint32))
+
+
+def expansions_of(
+    found: Sequence[Hits], threads: ThreadPoolExecutor
+) -> list[Expansion] | None:
+    """The pairs of all hits; None where Expansion has none for one of them."""
+    other = threads.submit(lambda: [Expansion.of(hits) for hits in found[1::2]])
+    mine = [Expansion.of(hits) for hits in found[::2]]
+    made = [*mine, *other.result()]
+    expansions = [expansion for expansion in made if expansion is not None]
+    return expansions if len(expansions) == len(found) else None
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Pairs of one expansion from `begin` on, and where they go in a chunk."""
+
+    expansion: Expansion
+    begin: int
+    size: int
+    place: int
+
+
+def expand(
+    expansions: Sequence[Expansion],
+    columns: Sequence[tuple[Side, Words]],
+    threads: ThreadPoolExecutor,
+) -> Iterator[list[pa.Array]]:
+    """The columns of all pairs, in chunks of bounded size."""
+    most_pairs = max(1, _CHUNK_BYTES // sum(words.ring.itemsize for _, words in columns))
+    own: dict[tuple[int, Side], np.ndarray] = {}
+    for number, (side, words) in enumerate(columns):
+        for expansion in expansions:
+            probe = expansion.hits.probe
+            if probe.side is side and (number, side) not in own:
+                own[number, side] = words.at(probe.order + probe.first)
+            elif probe.side is not side:
+                expansion.arrange(words)
+    for chunk in _chunks(expansions, most_pairs):
+        pairs = chunk[-1].place + chunk[-1].size
+        buffers = [pa.allocate_buffer(pairs * words.ring.itemsize) for _, words in columns]
+
+        def write(stretches: list[_Stretch], buffers: list[pa.Buffer] = buffers) -> None:
+            for number, (side, words) in enumerate(columns):
+                whole = np.frombuffer(buffers[number], words.ring.dtype)
+                for one in stretches:
+                    out = whole[one.place : one.place + one.size]
+                    mine = own.get((number, side), whole)
+                    one.expansion.write(side, words, mine, one.begin, out)
+
+        if pairs < _TOGETHER:
+            write(chunk)
+        else:
+            halves = _halves(chunk, pairs // 2)
+            other = threads.submit(write, halves[1])
+            write(halves[0])
+            other.result()
+        yield [
+            pa.Array.from_buffers(words.type, pairs, [None, buffer])
+            for (_, words), buffer in zip(columns, buffers, strict=True)
+        ]
+
+
+def _chunks(expansions: Sequence[Expansion], most_pairs: int) -> Iterator[list[_Stretch]]:
+    chunk: list[_Stretch] = []
+    used = 0
+    for expansion in expansions:
+        begin = 0
+        while begin < len(expansion):
+            size = min(len(expansion) - begin, most_pairs - used)
+            chunk.append(_Stretch(expansion, begin, size, used))
+            begin += size
+            used += size
+            if used == most_pairs:
+                yield chunk
+                chunk, used = [], 0
+    if chunk:
+        yield chunk
+
+
+def _halves(chunk: list[_Stretch], middle: int) -> tuple[list[_Stretch], list[_Stretch]]:
+    """The stretches before and behind a place in the chunk; one may be cut in two."""
+    before, behind = [], []
+    for one in chunk:
+        first = max(0, min(one.size, middle - one.place))
+        if first:
+            before.append(_Stretch(one.expansion, one.begin, first, one.place))
+        if first < one.size:
+            rest = one.size - first
+            behind.append(_Stretch(one.expansion, one.begin + first, rest, one.place + first))
+    return before, behind
+
+
+@njit(cache=True, nogil=True)
+def _offsets(records, runs, rids, first, rows, partly):  # type: ignore[no-untyped-def]
+    offsets = np.empty(len(records) + 1, np.int64)
+    total = np.int64(0)
+    for record in range(len(records)):
+        offsets[record] = total
+        start, end = np.int64(records[record, 0]), np.int64(records[record, 1])
+        if not partly:
+            total += end - start
+            continue
+        low, most = first[record // runs], rows[record // runs]
+        for position in range(start, end):
+            total += np.uint32(rids[position] - low) < most
+    offsets[len(records)] = total
+    return offsets
+
+
+# Places are unsigned below: a signed one is first looked at whether it counts from the end.
+
+
+@njit(cache=True, nogil=True)
+def _repeat(offsets, runs, own, begin, out):  # type: ignore[no-untyped-def]
+    record = np.searchsorted(offsets, begin, "right") - 1
+    probe, run = divmod(record, runs)
+    written = np.uint64(0)
+    while written < len(out):
+        stop = np.uint64(min(len(out), offsets[record + 1] - begin))
+        value = own[probe]
+        for place in range(written, stop):
+            out[place] = value
+        written = stop
+        record += 1
+        run += 1
+        if run == runs:
+            probe, run = probe + 1, 0
+
+
+@njit(cache=True, nogil=True)
+def _copy(offsets, records, arranged, begin, out):  # type: ignore[no-untyped-def]
+    """Whole runs of `arranged`, which is by position."""
+    record = np.searchsorted(offsets, begin, "right") - 1
+    skipped = np.uint64(begin - offsets[record])
+    written = np.uint64(0)
+    while written < len(out):
+        first = np.uint64(records[record, 0]) + skipped - written
+        stop = np.uint64(min(len(out), offsets[record + 1] - begin))
+        for place in range(written, stop):
+            out[place] = arranged[first + place]
+        written, skipped = stop, np.uint64(0)
+        record += 1
+
+
+@njit(cache=True, nogil=True)
+def _gather(offsets, records, rids, ring, shift, begin, out):  # type: ignore[no-untyped-def]
+    """Whole runs. Rid r is at shift + r in the ring, or one turn further back."""
+    size = len(ring)
+    record = np.searchsorted(offsets, begin, "right") - 1
+    skipped = np.uint64(begin - offsets[record])
+    written = np.uint64(0)
+    while written < len(out):
+        first = np.uint64(records[record, 0]) + skipped - written
+        stop = np.uint64(min(len(out), offsets[record + 1] - begin))
+        for place in range(written, stop):
+            row = np.int64(rids[first + place]) + shift
+            out[place] = ring[np.uint64(row - size if row >= size else row)]
+        written, skipped = stop, np.uint64(0)
+        record += 1
+
+
+@njit(cache=True, nogil=True)
+def _gather_seen(  # type: ignore[no-untyped-def]
+    offsets, records, runs, rids, first, rows, ring, shift, begin, out
+):
+    """What each probe sees of its runs. Written first and counted then: no branch to guess."""
+    size = len(ring)
+    record = np.searchsorted(offsets, begin, "right") - 1
+    skipped = begin - offsets[record]
+    written = np.uint64(0)
+    while written < len(out):
+        low, most = first[record // runs], rows[record // runs]
+        position, end = np.uint64(records[record, 0]), np.uint64(records[record, 1])
+        while skipped > 0:
+            skipped -= np.uint32(rids[position] - low) < most
+            position += np.uint64(1)
+        while position < end and written < len(out):
+            rid = rids[position]
+            row = np.int64(rid) + shift
+            row = row - size if row >= size else row
+            # What is not seen may have left the ring.
+            out[written] = ring[np.uint64(row if row >= 0 else 0)]
+            written += np.uint64(np.uint32(rid - low) < most)
+            position += np.uint64(1)
+        record += 1
+
+
+@njit(cache=True, nogil=True)
+def _copy_seen(  # type: ignore[no-untyped-def]
+    offsets, records, runs, rids, first, rows, arranged, begin, out
+):
+    """The same of `arranged`, which is by position."""
+    record = np.searchsorted(offsets, begin, "right") - 1
+    skipped = begin - offsets[record]
+    written = np.uint64(0)
+    while written < len(out):
+        low, most = first[record // runs], rows[record // runs]
+        position, end = np.uint64(records[record, 0]), np.uint64(records[record, 1])
+        while skipped > 0:
+            skipped -= np.uint32(rids[position] - low) < most
+            position += np.uint64(1)
+        while position < end and written < len(out):
+            out[written] = arranged[position]
+            written += np.uint64(np.uint32(rids[position] - low) < most)
+            position += np.uint64(1)
+        record += 1
