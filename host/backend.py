@@ -9,6 +9,7 @@ import numpy as np
 
 from host.aggregates import Measure
 from host.candidates import Candidates, RunCandidates
+from host.errors import WindowFull
 from host.records import Runs, sizes
 from host.stretches import Stretch
 from host.totals import Totals, over_runs
@@ -16,7 +17,10 @@ from host.two_keys import Rectangles
 from hw.spec.predicates import Predicate
 from hw.spec.tuples import Side
 
-__all__ = ["Backend", "PlainBackend", "Probes", "RecordBackend", "RecordFinder", "Summary"]
+__all__ = [
+    "PASSING", "Backend", "PlainBackend", "Probes", "RecordBackend", "RecordFinder", "Summary",
+    "check_room",
+]
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,15 @@ class RecordBackend(Backend, Protocol):
 
 
 #: Name of the passing subwindow that a batch's own tuples are matched in.
-_PASSING = 0xFFFF_FFFE
+PASSING = 0xFFFF_FFFE
+
+
+def check_room(more: int, held: int, capacity: int) -> None:
+    """Raise WindowFull where so many more tuples do not fit into a subwindow."""
+    if held + more > capacity:
+        raise WindowFull(
+            f"{more} tuples do not fit in a subwindow of {capacity} that holds {held}"
+        )
 
 
 class RecordFinder:
@@ -183,10 +195,10 @@ class PlainBackend(RecordFinder):
 
     def match(self: RecordBackend, tuples: np.ndarray, probes: Probes) -> np.ndarray:
         stored = probes.side.other
-        self.create(stored, _PASSING, len(tuples))
-        self.insert(stored, _PASSING, tuples)
-        records = self.probe(stored, [_PASSING], probes)[0]
-        self.expire(stored, _PASSING)
+        self.create(stored, PASSING, len(tuples))
+        self.insert(stored, PASSING, tuples)
+        records = self.probe(stored, [PASSING], probes)[0]
+        self.expire(stored, PASSING)
         return records
 
     def aggregate(

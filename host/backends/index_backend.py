@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from host.backend import PlainBackend, Probes
+from host.backend import PlainBackend, Probes, check_room
 from host.candidates import Candidates, ListedCandidates, RunCandidates
-from host.errors import WindowFull
 from host.indexes import Index, Intervals, make_index
 from host.sorted_search import records_in
 from hw.spec.params import JoinParams
@@ -40,11 +39,7 @@ class IndexBackend(PlainBackend):
 
     def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
         target = self._indexes[side, subwindow]
-        if len(target) + len(tuples) > target.capacity:
-            raise WindowFull(
-                f"{len(tuples)} tuples do not fit in a subwindow of {target.capacity} that "
-                f"holds {len(target)}"
-            )
+        check_room(len(tuples), len(target), target.capacity)
         self._sorted.pop((side, subwindow), None)
         target.insert(tuples["key"].astype(np.int64), np.ascontiguousarray(tuples["rid"]))
         if len(target) == target.capacity:

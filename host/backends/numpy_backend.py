@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from host.backend import PlainBackend, Probes
-from host.errors import WindowFull
+from host.backend import PlainBackend, Probes, check_room
 from host.pages import empty_pages
 from host.sorted_search import records_in
 from hw.spec.params import JoinParams
@@ -69,10 +68,7 @@ class NumpyBackend(PlainBackend):
     def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
         target = self._subwindows[side, subwindow]
         held, more = target.count, len(tuples)
-        if held + more > target.capacity:
-            raise WindowFull(
-                f"{more} tuples do not fit in a subwindow of {target.capacity} that holds {held}"
-            )
+        check_room(more, held, target.capacity)
         into = self._take_spare(side, held + more, target.capacity)
         # Behind equal keys that came before: the merge is stable.
         places = np.searchsorted(target.keys, tuples["key"], "right") + np.arange(more)

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from host.aggregates import Measure
-from host.backend import Probes, RecordFinder, Summary
+from host.backend import Probes, RecordFinder, Summary, check_room
 from host.backends.device_errors import device_errors
-from host.errors import WindowFull
 from host.stretches import Stretch
 from host.totals import Totals
 from hw.opencl.aggregation import AggregationEngine, Column
@@ -61,11 +60,7 @@ class OpenCLBackend(RecordFinder):
 
     def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
         window = self._windows[side][subwindow]
-        if window.count + len(tuples) > window.capacity:
-            raise WindowFull(
-                f"{len(tuples)} tuples do not fit in a subwindow of {window.capacity} that "
-                f"holds {window.count}"
-            )
+        check_room(len(tuples), window.count, window.capacity)
         with device_errors():
             self._insertion.insert(window, tuples)
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from host.backend import PlainBackend, Probes
+from host.backend import PASSING, PlainBackend, Probes, check_room
 from host.backends.device_errors import device_errors
-from host.errors import BackendUnavailable, WindowFull
+from host.errors import BackendUnavailable
 from host.records import sizes
 from hw.opencl.fpga.channel_device import find_device
 from hw.spec.params import JoinParams
@@ -14,9 +14,6 @@ from hw.spec.predicates import REGISTER, Bound, registers
 from hw.spec.tuples import NOT, RECORD, Side
 
 __all__ = ["FpgaFormBackend"]
-
-#: Name of the passing subwindow that a batch's own tuples are matched in.
-_PASSING = 0xFFFF_FFFE
 
 
 class FpgaFormBackend(PlainBackend):
@@ -51,10 +48,7 @@ class FpgaFormBackend(PlainBackend):
 
     def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
         capacity, held = self._engine.room(side, subwindow)
-        if held + len(tuples) > capacity:
-            raise WindowFull(
-                f"{len(tuples)} tuples do not fit in a subwindow of {capacity} that holds {held}"
-            )
+        check_room(len(tuples), held, capacity)
         self._mirrors.pop((side, subwindow), None)
         with device_errors():
             self._engine.insert(side, subwindow, tuples)
@@ -75,15 +69,15 @@ class FpgaFormBackend(PlainBackend):
 
     def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
         stored = probes.side.other
-        self.create(stored, _PASSING, len(tuples))
+        self.create(stored, PASSING, len(tuples))
         try:
             with device_errors():
-                self._engine.insert(stored, _PASSING, tuples, passing=True)
+                self._engine.insert(stored, PASSING, tuples, passing=True)
             # As if negated: an empty run too then says where it is, which the sum needs.
-            records = self._records(stored, [_PASSING], probes, negated=True)[0]
-            bases = self._engine.bases(stored, _PASSING)
+            records = self._records(stored, [PASSING], probes, negated=True)[0]
+            bases = self._engine.bases(stored, PASSING)
         finally:
-            self._engine.expire(stored, _PASSING)
+            self._engine.expire(stored, PASSING)
         return _together(records, bases, probes.negated)
 
     def _records(

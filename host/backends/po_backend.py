@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from host.aggregates import Measure
-from host.backend import Probes, Summary
+from host.backend import Probes, Summary, check_room
 from host.candidates import Candidates
 from host.collect import CHUNK_PAIRS
-from host.errors import WindowFull
 from host.indexes.po import PoIndex, part_of
 from host.indexes.po.candidates import PoCandidates
 from host.stretches import Stretch
@@ -33,11 +32,7 @@ class PoBackend:
 
     def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
         target = self._indexes[side, subwindow]
-        if len(target) + len(tuples) > target.capacity:
-            raise WindowFull(
-                f"{len(tuples)} tuples do not fit in a subwindow of {target.capacity} that "
-                f"holds {len(target)}"
-            )
+        check_room(len(tuples), len(target), target.capacity)
         target.insert(tuples)
 
     def find(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from host.backend import PlainBackend, Probes
+from host.backend import PlainBackend, Probes, check_room
 from host.cycles import Clock, CoreUse, routed_clock
-from host.errors import BackendUnavailable, JoinError, WindowFull
+from host.errors import BackendUnavailable, JoinError
 from hw.rtl.digest import gateware_digest, library_directory
 from hw.spec.commands import Opcode, Status
 from hw.spec.params import JoinParams
@@ -72,11 +72,7 @@ class RtlBackend(PlainBackend):
 
     def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
         target = self._subwindows[side, subwindow]
-        if target.count + len(tuples) > target.capacity:
-            raise WindowFull(
-                f"{len(tuples)} tuples do not fit in a subwindow of {target.capacity} that holds "
-                f"{target.count}"
-            )
+        check_room(len(tuples), target.count, target.capacity)
         while len(tuples):
             if not target.pieces or len(target.pieces[-1].rows) == self.params.subwindow:
                 target.pieces.append(self._new_piece(side))
