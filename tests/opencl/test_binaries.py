@@ -171,8 +171,8 @@ def test_a_card_that_is_not_here_is_told_by_its_bitstream(folder):
         (["--add", "engine.aocx"], "there is no file {0}/engine.aocx: make it with Intel's aoc"),
         (
             ["--add", "engine.xclbin"],
-            "no OpenCL device has channels: program a card, or run Intel's FPGA emulator in an "
-            "environment as hw.opencl.fpga.emulator makes it",
+            "no OpenCL device has channels: program a card, or run the command under Intel's "
+            "FPGA emulator with python -m hw.opencl.fpga.emulator",
         ),
         (
             ["--device", "nowhere"],

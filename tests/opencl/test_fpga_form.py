@@ -66,8 +66,8 @@ def test_the_fpga_form_passes_the_conformance_suite(tmp_path):
 def test_without_channels_there_is_a_sentence_with_the_cure(monkeypatch):
     monkeypatch.setattr("hw.opencl.fpga.channel_device.list_devices", list)
     message = (
-        "no OpenCL device has channels: program a card, or run Intel's FPGA emulator in an "
-        "environment as hw.opencl.fpga.emulator makes it"
+        "no OpenCL device has channels: program a card, or run the command under Intel's FPGA "
+        "emulator with python -m hw.opencl.fpga.emulator"
     )
     with pytest.raises(BackendUnavailable, match=exactly(message)):
         FpgaFormBackend(JoinParams())

@@ -7,8 +7,8 @@ from hw.opencl.devices import Device, DeviceError, choose, list_devices
 __all__ = ["ChannelDevice", "DeviceStuck", "find_device", "has_channels"]
 
 _CURE = (
-    "program a card, or run Intel's FPGA emulator in an environment as "
-    "hw.opencl.fpga.emulator makes it"
+    "program a card, or run the command under Intel's FPGA emulator with python -m "
+    "hw.opencl.fpga.emulator"
 )
 
 
