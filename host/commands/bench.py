@@ -60,10 +60,12 @@ def _show(result: dict[str, Any]) -> None:
     if not sys.stdout.isatty():
         print(json.dumps(result, indent=2), flush=True)
         return
-    for row in importlib.import_module("bench.report").rows(result):
+    rows = list(importlib.import_module("bench.report").rows(result))
+    names = [f"{row.group}: {row.name}" for row in rows]
+    width = max(map(len, names), default=0)
+    for name, row in zip(names, rows, strict=True):
         verdict = {True: "holds", False: "MISSED", None: ""}[row.holds]
-        name = f"{row.group}: {row.name}"
-        print(f"{name[:60]:60}  {row.ratio:>8}  {row.asked:8}  {verdict}".rstrip(), flush=True)
+        print(f"{name:{width}}  {row.ratio:>8}  {row.asked:8}  {verdict}".rstrip(), flush=True)
 
 
 @contextmanager
@@ -81,6 +83,7 @@ def _steps(suite: str) -> Iterator[Callable[[str], None]]:
     bar = Progress(
         SpinnerColumn(), TextColumn("{task.fields[suite]}"), TimeElapsedColumn(),
         TextColumn("{task.description}"), console=Console(stderr=True), transient=True,
+        refresh_per_second=1,  # what is measured must not notice
     )
     with bar:
         task = bar.add_task("", total=None, suite=suite)
