@@ -7,9 +7,10 @@ import pyarrow as pa
 
 from bench.peers import Windows, bounds
 from bench.workload import BandWorkload
+from hw.opencl.building import build
 from hw.opencl.devices import choose, open_device
 from hw.opencl.memory import Pool
-from hw.opencl.program import Program, build
+from hw.opencl.program import Program
 
 __all__ = ["NestedLoopPeer"]
 

@@ -6,7 +6,7 @@
 
 The digest covers the program's text, its options, the device and its driver. What a vendor's
 offline compiler made of the FPGA form (.aocx, .xclbin) is added with the same entry, and the same
-hw.opencl.program.build loads it.
+hw.opencl.building.build loads it.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from typing import Any
 
 from hw import bitstreams
 from hw.opencl import program
+from hw.opencl.building import OPTIONS, build_binary, digest_of
 from hw.opencl.devices import Device, DeviceError, choose
 from hw.opencl.fpga.channel_device import find_device
 from hw.opencl.fpga.source import sizes_of, source
@@ -46,8 +47,8 @@ def build_engines(
     chosen = choose(device)
     for params in engines:
         text = _text(chosen, params)
-        digest = program.digest_of(chosen, text, program.OPTIONS)
-        data = program.build_binary(chosen, text)
+        digest = digest_of(chosen, text, OPTIONS)
+        data = build_binary(chosen, text)
         path = _register(chosen, digest, data, ".clbin.gz", params)
         bitstreams.forget(_older(chosen, digest, params))
         yield path
@@ -61,7 +62,7 @@ def add(path: Path, device: str | None = None, params: str | None = None) -> Pat
         raise DeviceError(f"there is no file {path}: make it with {SUFFIXES[path.suffix]}")
     where, sizes = find_device(device), parse_params(params)
     text = source(sizes, where.depth, where.key_depth)
-    digest = program.digest_of(where.device, text, (*program.OPTIONS, *where.options))
+    digest = digest_of(where.device, text, (*OPTIONS, *where.options))
     named = {"engine": "fpga", **sizes_of(sizes)}
     return _register(where.device, digest, path.read_bytes(), path.suffix, named)
 
@@ -105,7 +106,7 @@ def _state(device: Device, digest: str, entry: bitstreams.Bitstream) -> str:
     if entry.params.get("engine") == "fpga":
         return "for this device"
     text = _text(device, entry.params)
-    current = program.digest_of(device, text, program.OPTIONS) == digest
+    current = digest_of(device, text, OPTIONS) == digest
     return "loaded instead of source" if current else "stale: run make binaries"
 
 

@@ -1,23 +1,21 @@
-"""Programs for OpenCL devices: C types from hw.spec, building, and what is odd about a device."""
+"""Programs for OpenCL devices: C types from hw.spec, and what is odd about a device."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
-from hashlib import sha256
 from mmap import mmap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hw import bitstreams
+from hw.opencl.building import build
 from hw.opencl.devices import Device, DeviceError, open_device
 from hw.spec.predicates import REGISTER
 from hw.spec.tuples import NOT, RECORD, interval_dtype, key_limits
 
 __all__ = [
-    "ARRAY", "COLUMN", "COLUMN_LEVELS", "FAN", "LEVELS", "OPTIONS", "SLABS", "Program",
-    "aggregate_text", "build", "build_binary", "c_structs", "digest_of", "engine_text",
+    "ARRAY", "COLUMN", "COLUMN_LEVELS", "FAN", "LEVELS", "SLABS", "Program",
+    "aggregate_text", "c_structs", "engine_text",
     "open_aggregates", "open_program", "prelude", "read_kernels", "shares_memory",
 ]
 
@@ -48,7 +46,6 @@ COLUMN = np.dtype([
     ("extremes", "<u4"),
 ])
 
-OPTIONS = ("-Werror", "-cl-std=CL1.2")
 _FOLDER = Path(__file__).parent / "kernels"
 
 
@@ -128,83 +125,6 @@ def aggregate_text(device: Device, floating: bool) -> str:
 def read_kernels(names: Sequence[str], folder: Path = _FOLDER) -> str:
     """The kernels' text; a compiler's message names the file and its line."""
     return "".join(f'#line 1 "{name}"\n{(folder / name).read_text()}' for name in names)
-
-
-def build(
-    device: Device, context: Any, text: str, options: Sequence[str] = (), compiles: bool = True
-) -> Any:
-    """The built cl.Program: from bitstreams/ where one was made of the same text, options, device
-    and driver, else from source, where the driver `compiles`. Warnings of its compiler are errors.
-    """
-    options = (*OPTIONS, *options)
-    stored = bitstreams.find(digest_of(device, text, options))
-    if stored is not None:
-        try:
-            return _load(device, context, stored, options)
-        except DeviceError as error:
-            if not compiles:
-                raise
-            warnings.warn(f"{error}; until then it is built from source", stacklevel=2)
-    if not compiles:
-        raise DeviceError(_no_bitstream(device))
-    return _build_source(device, context, text, options)
-
-
-def _load(
-    device: Device, context: Any, stored: bitstreams.Bitstream, options: Sequence[str]
-) -> Any:
-    """The program of a device binary: PoCL's, an .aocx or an .xclbin."""
-    import pyopencl as cl
-
-    try:
-        return cl.Program(context, [device.handle], [stored.read()]).build(list(options))
-    except (cl.Error, bitstreams.DamagedBitstream) as error:
-        reason = " ".join(str(error).split())
-        raise DeviceError(
-            f"the OpenCL device {device} does not load bitstreams/{stored.file} ({reason}): "
-            "build it again, see bitstreams/README.md"
-        ) from error
-
-
-def _no_bitstream(device: Device) -> str:
-    """What to do where a card has nothing of these sizes to load."""
-    there = [
-        ",".join(f"{name}={value}" for name, value in entry.params.items() if name != "engine")
-        for entry in bitstreams.read_manifest().values()
-        if entry.device == device.identity
-    ]
-    other = f", or ask with --params for one that is there ({'; '.join(there)})" if there else ""
-    return (
-        f"bitstreams/ has no engine of these sizes for the OpenCL device {device}: build one, see "
-        f"bitstreams/README.md{other}"
-    )
-
-
-def _build_source(device: Device, context: Any, text: str, options: Sequence[str]) -> Any:
-    import pyopencl as cl
-
-    try:
-        return cl.Program(context, text).build(list(options))
-    except cl.RuntimeError as error:
-        lines = [line for line in str(error).splitlines() if "error:" in line.lower()]
-        raise DeviceError(
-            f"the OpenCL device {device} does not build the engine ({'; '.join(lines[:2])}): "
-            "choose another with --device"
-        ) from error
-
-
-def build_binary(device: Device, text: str, options: Sequence[str] = ()) -> bytes:
-    """The device binary of a program, made from its source."""
-    import pyopencl as cl
-
-    built = cl.Program(_context(device), text).build([*OPTIONS, *options])
-    return bytes(built.get_info(cl.program_info.BINARIES)[0])
-
-
-def digest_of(device: Device, text: str, options: Sequence[str]) -> str:
-    """Names a device binary: its text, options, device and driver, and nothing else."""
-    words = [text, *options, *device.identity.values()]
-    return sha256("\0".join(words).encode()).hexdigest()
 
 
 def prelude(device: Device, key_bits: int) -> str:

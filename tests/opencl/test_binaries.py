@@ -9,12 +9,13 @@ import hw.opencl.program
 from host.backend import Probes
 from host.backends.opencl_backend import OpenCLBackend
 from hw import bitstreams
-from hw.opencl import binaries
+from hw.opencl import binaries, building
+from hw.opencl.building import OPTIONS, digest_of
 from hw.opencl.devices import DeviceError, choose
 from hw.opencl.fpga.channel_device import ChannelDevice
 from hw.opencl.fpga.launching import load
 from hw.opencl.fpga.source import source
-from hw.opencl.program import OPTIONS, aggregate_text, digest_of, open_aggregates, open_program
+from hw.opencl.program import aggregate_text, open_aggregates, open_program
 from hw.spec import JoinParams, Side, compare, tuple_dtype
 from tests.helpers import exactly
 
@@ -61,7 +62,7 @@ def test_a_binary_that_was_built_is_loaded_instead_of_source(folder, monkeypatch
         raise AssertionError("built from source")
 
     open_program(device, 32)  # the sums stand on it
-    monkeypatch.setattr(hw.opencl.program, "_build_source", no_source)
+    monkeypatch.setattr(building, "_build_source", no_source)
     assert total([3, 5, 6]) == 14
     open_aggregates.cache_clear()
     bitstreams.forget([digest])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import hw.opencl.devices
-import hw.opencl.program
 from host.backends.opencl_backend import OpenCLBackend
 from host.errors import BackendUnavailable
+from hw.opencl.building import build
 from hw.opencl.devices import (
     Device,
     DeviceError,
@@ -129,7 +129,7 @@ def test_a_program_that_does_not_build_says_where():
         r"\(.*error: .*\): choose another with --device$"
     )
     with pytest.raises(DeviceError, match=pattern):
-        hw.opencl.program.build(device, context, "__kernel void broken(")
+        build(device, context, "__kernel void broken(")
 
 
 def test_memory_that_is_not_there_is_refused():

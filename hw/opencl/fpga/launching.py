@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 import numpy as np
 import pyopencl as cl
 
+from hw.opencl.building import build
 from hw.opencl.devices import open_device
 from hw.opencl.fpga.channel_device import ChannelDevice, DeviceStuck
-from hw.opencl.program import build
 
 __all__ = ["Loaded", "load"]
 
