@@ -15,15 +15,40 @@ from host.hits import Found
 from host.options import JoinOptions
 from host.preprocess import Prepared
 from host.rowstore import RowStore
-from host.totals import finished
+from host.totals import Totals, finished
 from hw.spec.tuples import Side
 
-__all__ = ["COUNTS_SCHEMA", "AggregateOutput", "CountsOutput", "Output", "PairsOutput"]
+__all__ = [
+    "COUNTS_SCHEMA",
+    "AggregateOutput",
+    "CountsOutput",
+    "Output",
+    "PairsOutput",
+    "Result",
+    "result_schema",
+    "tuple_columns",
+]
 
 #: Tuples, or candidates, of a batch from which on pairs are expanded by compiled code.
 LARGE_BATCH, LARGE_RESULT = 1 << 12, 1 << 16
 
 COUNTS_SCHEMA = pa.schema([("side", pa.string()), ("row", pa.int64()), ("matches", pa.int64())])
+
+
+def result_schema(options: JoinOptions) -> pa.Schema:
+    """Of what a whole join gives."""
+    if options.emit == "counts":
+        return COUNTS_SCHEMA
+    if options.emit == "aggregate":
+        fields = [pa.field(one.name, one.type) for one in options.parsed_aggregates]
+        return pa.schema([*list(COUNTS_SCHEMA)[:2], *fields])
+    return pa.schema(
+        [
+            options.schema(column.side).field(column.column).with_name(column.name)
+            for column in options.selected
+        ]
+    )
+
 
 class Output(Protocol):
     """What a join gives out of its batches."""
@@ -31,6 +56,9 @@ class Output(Protocol):
     schema: pa.Schema
 
     def results(self, prepared: Prepared, found: Found) -> Iterator["Result"]: ...
+
+    def notice(self, prepared: Prepared) -> None:
+        """A batch goes by whose results are not asked for."""
 
 
 #: A record batch, and how many pairs it stands for.
@@ -47,12 +75,10 @@ class PairsOutput:
         self._collector = collector
         self._stores = stores
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="watersmeet-pairs")
-        self.schema = pa.schema(
-            [
-                options.schema(column.side).field(column.column).with_name(column.name)
-                for column in options.selected
-            ]
-        )
+        self.schema = result_schema(options)
+
+    def notice(self, prepared: Prepared) -> None:
+        pass
 
     def results(self, prepared: Prepared, found: Found) -> Iterator[Result]:
         if self._collector.is_plain and _is_large(prepared, found):
@@ -104,9 +130,12 @@ class CountsOutput:
     ) -> None:
         self._collector = collector
 
+    def notice(self, prepared: Prepared) -> None:
+        pass
+
     def results(self, prepared: Prepared, found: Found) -> Iterator[Result]:
         counts = self._collector.counts(prepared, found)
-        columns = [*_tuples(prepared), from_numbers(counts)]
+        columns = [*tuple_columns(prepared), from_numbers(counts)]
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema), int(counts.sum())
 
 
@@ -119,32 +148,43 @@ class AggregateOutput:
         self._collector = collector
         self._aggregates = options.parsed_aggregates
         self._magnitudes: dict[tuple[Side, str], float] = {}
-        fields = [pa.field(aggregate.name, aggregate.type) for aggregate in self._aggregates]
-        self.schema = pa.schema([*list(COUNTS_SCHEMA)[:2], *fields])
+        self.schema = result_schema(options)
 
     def results(self, prepared: Prepared, found: Found) -> Iterator[Result]:
-        counts = self._collector.counts(prepared, found)
-        self._collector.totals(found)
-        self._check_sums(prepared, int(counts.max(initial=0)))
+        counts, _ = self.collected(prepared, found)
         columns = [
             from_numbers(counts) if aggregate.side is None else _column(aggregate, prepared, found)
             for aggregate in self._aggregates
         ]
-        every = [*_tuples(prepared), *columns]
+        every = [*tuple_columns(prepared), *columns]
         yield pa.RecordBatch.from_arrays(every, schema=self.schema), int(counts.sum())
 
+    def collected(
+        self, prepared: Prepared, found: Found
+    ) -> tuple[np.ndarray, tuple[Totals, Totals]]:
+        """Pairs of each tuple in order of arrival, and all measures over them."""
+        counts = self._collector.counts(prepared, found)
+        self._collector.totals(found)
+        self.notice(prepared)
+        self._check_sums(int(counts.max(initial=0)))
+        return counts, found.totals
 
-    def _check_sums(self, prepared: Prepared, most_matches: int) -> None:
-        """Refuse a sum that 64 bits may not hold, rather than let it wrap."""
+    def notice(self, prepared: Prepared) -> None:
+        """Keep how large the values become that sums may go over."""
         for aggregate in self._aggregates:
             for measure in aggregate.measures:
                 values = prepared.sides[measure.side].carried[measure.name]
-                if measure.part is not Part.VALUE or values.dtype.kind != "i":
-                    continue
-                name = (measure.side, measure.name)
-                seen = float(np.abs(values.astype(np.float64)).max(initial=0.0))
-                self._magnitudes[name] = max(seen, self._magnitudes.get(name, 0.0))
-                if self._magnitudes[name] * most_matches >= 2.0**63:
+                if measure.part is Part.VALUE and values.dtype.kind == "i":
+                    name = (measure.side, measure.name)
+                    seen = float(np.abs(values.astype(np.float64)).max(initial=0.0))
+                    self._magnitudes[name] = max(seen, self._magnitudes.get(name, 0.0))
+
+    def _check_sums(self, most_matches: int) -> None:
+        """Refuse a sum that 64 bits may not hold, rather than let it wrap."""
+        for aggregate in self._aggregates:
+            for measure in aggregate.measures:
+                largest = self._magnitudes.get((measure.side, measure.name), 0.0)
+                if measure.part is Part.VALUE and largest * most_matches >= 2.0**63:
                     raise EvaluationError(
                         f"aggregate {aggregate.name!r} may not fit in 64 bits: "
                         "cast its column to double"
@@ -169,7 +209,7 @@ def _column(aggregate: Aggregate, prepared: Prepared, found: Found) -> pa.Array:
     return values.take(pa.array(indices, mask=indices < 0))
 
 
-def _tuples(prepared: Prepared) -> tuple[pa.Array, pa.Array]:
+def tuple_columns(prepared: Prepared) -> tuple[pa.Array, pa.Array]:
     """The columns side and row of a batch, in order of arrival."""
     sides = np.empty(len(prepared), np.int8)
     numbers = np.empty(len(prepared), np.int64)

@@ -170,6 +170,10 @@ class Preprocessor:
         )
 
 
+#: Words of which the upper half is a key and the lower half an offset.
+_HALF, _LOWER = np.uint64(32), np.uint64(0xFFFF_FFFF)
+
+
 def _sorted_by_key(keys: np.ndarray, matchable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Offsets of the matchable tuples by (key, arrival), and their keys."""
     offsets = np.arange(len(keys)) if matchable.all() else np.flatnonzero(matchable)
@@ -178,8 +182,14 @@ def _sorted_by_key(keys: np.ndarray, matchable: np.ndarray) -> tuple[np.ndarray,
         packed = (keys[offsets].astype(np.int64) << 32) | offsets
         packed.sort()
         return packed & 0x7FFF_FFFF, (packed >> 32).astype(keys.dtype)
-    order = offsets[np.argsort(keys[offsets], kind="stable")]
-    return order, keys[order]
+    keys = keys[offsets]
+    least, largest = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
+    if keys.dtype.itemsize == 8 and largest - least < 1 << 32:
+        words = ((keys - least).view(np.uint64) << _HALF) | offsets.view(np.uint64)
+        words.sort()
+        return (words & _LOWER).view(np.int64), (words >> _HALF).view(np.int64) + least
+    order = np.argsort(keys, kind="stable")
+    return offsets[order], keys[order]
 
 
 def event_times(side: Side, name: str, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ from host.inputs import ArrivalMerger, Interleaver, Pushed, plain_schema, pushed
 from host.manager import JoinManager
 from host.metrics import Metrics
 from host.options import JoinOptions
-from host.output import AggregateOutput, CountsOutput, Output, PairsOutput
+from host.partials import output_of
 from host.pipeline import Pipeline
 from host.preprocess import Prepared, Preprocessor
 from host.rowstore import RowStore
@@ -27,12 +27,6 @@ from host.watermark import Watermark
 from hw.spec.tuples import Side
 
 __all__ = ["StreamJoin"]
-
-_OUTPUTS: dict[str, type[PairsOutput | CountsOutput | AggregateOutput]] = {
-    "pairs": PairsOutput,
-    "counts": CountsOutput,
-    "aggregate": AggregateOutput,
-}
 
 
 class StreamJoin:
@@ -75,7 +69,7 @@ class StreamJoin:
         self._collector = Collector(options.order, self._check if residual else None)
         # A residual must see the pairs.
         self._only_counts = options.emit != "pairs" and residual is None
-        self._output: Output = _OUTPUTS[options.emit](options, self._collector, self.stores)
+        self._output = output_of(options, self._collector, self.stores, self.preprocessor.share)
         self.batcher = Batcher(options)
         self._prepared: Prepared | None = None
         self.late: list[tuple[str, np.ndarray, pa.RecordBatch]] = []
@@ -116,6 +110,7 @@ class StreamJoin:
         while self.batcher:
             prepared = self.preprocessor.prepare(self.batcher.take())
             self._enter(prepared)
+            self._output.notice(prepared)
             self._leave(prepared)
 
     def begin_at(self, rows: tuple[int, int]) -> None:

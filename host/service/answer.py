@@ -35,7 +35,7 @@ class Answer:
         self._spill: BinaryIO | None = None
         self._spilled = 0
         self._changed = threading.Condition()
-        self._ended = False
+        self.ended = False
 
     def add(self, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
@@ -67,7 +67,7 @@ class Answer:
 
     def _end(self) -> None:
         with self._changed:
-            self._ended = True
+            self.ended = True
             self._changed.notify_all()
 
     def messages(self, patience_s: float | None = None) -> Iterator[pa.Buffer | None]:
@@ -89,7 +89,7 @@ class Answer:
             raise self.error
 
     def _has(self, number: int) -> bool:
-        return self._ended or number < len(self._messages)
+        return self.ended or number < len(self._messages)
 
     def _read(self, start: int, size: int) -> pa.Buffer:
         assert self._spill is not None

@@ -95,7 +95,7 @@ class WorkerClient:
     def status(self) -> dict[str, Any]:
         """What the daemon holds, for a look at its health."""
         connection = self._connected()
-        connection.send(Kind.STATUS)
+        connection.send(Kind.STATUS, {"owner": self._owner})
         status: dict[str, Any] = self._next(connection).text
         return status
 

@@ -24,6 +24,8 @@ __all__ = ["AlreadyServed", "Daemon"]
 #: Clients at once; a Spark executor has one for each of its tasks.
 _MOST_CLIENTS = 256
 _TICK_S = 1.0
+#: Windows that nobody asked for this long are let go.
+_FORGET_S = 600.0
 #: A client that waits hears of it that often.
 _BUSY_S = 10.0
 
@@ -61,6 +63,7 @@ class Daemon:
     def serve(self) -> None:
         """Accept clients; returns when it is time to end."""
         while not self._is_over():
+            self._forget_unused()
             ready, _, _ = select.select([self._listener], [], [], _TICK_S)
             if ready:
                 accepted, _ = self._listener.accept()
@@ -73,12 +76,8 @@ class Daemon:
         os.close(self._held_lock)
 
     def _is_over(self) -> bool:
-        with self._lock:
-            for pid, handle in list(self._owners.items()):
-                if select.select([handle], [], [], 0)[0]:
-                    os.close(self._owners.pop(pid))
-            if self._owned and not self._owners:
-                return True
+        if self._owned and not self._living_owners():
+            return True
         return bool(self._idle_s) and time.monotonic() - self._used > self._idle_s
 
     def _admit(self, accepted: socket.socket) -> None:
@@ -112,42 +111,58 @@ class Daemon:
             self._clients.release()
 
     def _obey(self, connection: Connection, frame: Frame) -> None:
+        if frame.kind not in (Kind.RUN, Kind.STATUS) or not isinstance(frame.text, dict):
+            raise ServiceError(f"a client sends commands, and {frame.kind.name} is none")
+        self._add_owner(frame.text.get("owner"))
         if frame.kind is Kind.STATUS:
             connection.send(Kind.END, self._status())
             return
-        if frame.kind is not Kind.RUN:
-            raise ServiceError(f"a client sends commands, not {frame.kind.name}")
         try:
-            job = Job.from_json(frame.text["job"])
-            self._add_owner(frame.text.get("owner"))
-            answer = self._join(job).run(job)
-            _send(connection, answer)
+            job = Job.from_json(frame.text.get("job"))
+            _send(connection, self._begun(job))
         except PeerGone:
             raise
         except Exception as error:
             connection.send(Kind.ERROR, _described(error))
 
-    def _join(self, job: Job) -> HeldJoin:
+    def _begun(self, job: Job) -> Answer:
         key = (job.state_dir, job.query, job.join, job.worker, job.workers, job.routing)
         with self._lock:
             if key not in self._joins:
                 self._joins[key] = HeldJoin(job, self._engine)
-            return self._joins[key]
+            return self._joins[key].run(job)
 
-    def _add_owner(self, pid: int | None) -> None:
+    def _forget_unused(self) -> None:
+        """Give back the memory of queries that have ended; the log would bring them back."""
         with self._lock:
-            if pid is None or pid in self._owners:
+            for key, held in list(self._joins.items()):
+                if held.unused_s > _FORGET_S:
+                    self._joins.pop(key).close()
+
+    def _add_owner(self, pid: Any) -> None:
+        with self._lock:
+            if not isinstance(pid, int) or pid in self._owners:
                 return
-            try:
+            with contextlib.suppress(OSError, OverflowError):  # it may have gone meanwhile
                 self._owners[pid] = os.pidfd_open(pid)
-            except OSError:
-                return  # it has gone meanwhile
             self._owned = True
 
-    def _status(self) -> dict[str, Any]:
+    def _living_owners(self) -> list[int]:
         with self._lock:
-            joins = list(self._joins)
-        return {"pid": os.getpid(), "joins": joins, "owners": sorted(self._owners)}
+            for pid, handle in list(self._owners.items()):
+                if select.select([handle], [], [], 0)[0]:
+                    os.close(self._owners.pop(pid))
+            return sorted(self._owners)
+
+    def _status(self) -> dict[str, Any]:
+        owners = self._living_owners()
+        with self._lock:
+            joins = [
+                {"query": key[1], "join": key[2], "worker": key[3], "workers": key[4],
+                 "epoch": held.epoch, "unused_s": held.unused_s}
+                for key, held in self._joins.items()
+            ]
+        return {"pid": os.getpid(), "joins": joins, "owners": owners}
 
 
 def _send(connection: Connection, answer: Answer) -> None:

@@ -14,7 +14,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,6 +39,16 @@ _PUSH_ROWS = 1 << 20
 Tables = tuple[pa.Table, pa.Table]
 
 
+#: Counters that every worker has alike.
+_OF_ALL = ("tuples_left", "tuples_right", "late_left", "late_right")
+
+
+class _Share(NamedTuple):
+    routing: str
+    worker: int
+    workers: int
+
+
 class HeldJoin:
     """The join of one worker; commands run one after another in a thread of its own.
 
@@ -51,18 +61,31 @@ class HeldJoin:
         self._log = EpochLog(job.directory, self._options)
         self._log.check_plan(job.options)
         self._directory = job.directory
-        self._share = (job.routing, job.worker, job.workers)
+        self._share = _Share(job.routing, job.worker, job.workers)
         self._join: StreamJoin | None = None
         self._epoch: int | None = None  # done last, if the windows are here
         self._answer: Answer | None = None  # to the last command, made or in the making
+        self._late: list[Late] = []  # of the last epoch
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="watersmeet-held-join")
-        self.used = time.monotonic()
+        self._used = time.monotonic()
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch that was done last, if the windows are here."""
+        return self._epoch
+
+    @property
+    def unused_s(self) -> float:
+        """Seconds since it had something to do."""
+        with self._lock:
+            running = self._answer is not None and not self._answer.ended
+            return 0.0 if running else time.monotonic() - self._used
 
     def run(self, job: Job) -> Answer:
         """The answer to a command, to be read while it is made."""
         with self._lock:
-            self.used = time.monotonic()
+            self._used = time.monotonic()
             last = self._answer
             if last is not None and last.error is None:
                 if job.epoch == last.epoch:
@@ -84,17 +107,14 @@ class HeldJoin:
     def _make(self, job: Job, answer: Answer) -> None:
         begin = time.perf_counter()
         try:
-            replayed = self._reach(job.epoch)
-            report = self._apply(job, answer)
-            report["replayed"] = replayed
-            report["recovered"] = replayed > 0
-            report["seconds"] = time.perf_counter() - begin
-            answer.finish(report, self._taken_late())
+            report = self._discard(job) if job.discard else self._apply(job, answer)
+            report |= {"epoch": job.epoch, "seconds": time.perf_counter() - begin}
+            answer.finish(report, self._late)
         except BaseException as error:
             self._drop()
             answer.fail(error)
         finally:
-            self.used = time.monotonic()
+            self._used = time.monotonic()
 
     def _drop(self) -> None:
         self._epoch = None
@@ -137,9 +157,10 @@ class HeldJoin:
     # The epoch that is asked for.
 
     def _apply(self, job: Job, answer: Answer) -> dict[str, Any]:
+        epoch = job.epoch
+        replayed = self._reach(epoch)
         join = self._join
         assert join is not None
-        epoch = job.epoch
         tables = self._settled(epoch, job.parts)
         answer.schema = join.schema
         before = _counters(join)
@@ -149,7 +170,13 @@ class HeldJoin:
                 answer.add(batch)
         self._epoch = epoch
         self._log.expire(epoch)
-        return {"epoch": epoch, **_difference(before, _counters(join)), **self._held()}
+        self._late = [(letter, rows) for letter, _, rows in join.take_late()]
+        done = {name: value - before[name] for name, value in _counters(join).items()}
+        if self._share.worker:
+            # All workers see all tuples: the first one speaks for them.
+            self._late = []
+            done |= dict.fromkeys(_OF_ALL, 0)
+        return done | self._held() | {"replayed": replayed, "recovered": replayed > 0}
 
     def _held(self) -> dict[str, Any]:
         """What the windows hold now."""
@@ -204,9 +231,13 @@ class HeldJoin:
         )
         return left, right
 
-    def _taken_late(self) -> list[Late]:
-        assert self._join is not None
-        return [(letter, rows) for letter, _, rows in self._join.take_late()]
+    def _discard(self, job: Job) -> dict[str, Any]:
+        """Read the rows and drop them, and the log with them."""
+        left, right = self._rows(job.epoch, job.parts)
+        for epoch in self._log.epochs():
+            if epoch < job.epoch:
+                self._log.remove(epoch)
+        return {"tuples_left": left.num_rows, "tuples_right": right.num_rows, "pairs": 0}
 
 
 def _pieces(tables: Tables) -> list[Tables]:
@@ -216,10 +247,6 @@ def _pieces(tables: Tables) -> list[Tables]:
         (tables[0].slice(start, _PUSH_ROWS), tables[1].slice(start, _PUSH_ROWS))
         for start in range(0, rows, _PUSH_ROWS)
     ]
-
-
-def _difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    return {name: after[name] - before[name] for name in after}
 
 
 def _counters(join: StreamJoin) -> dict[str, Any]:

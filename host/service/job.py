@@ -70,7 +70,7 @@ class Job:
         return json.dumps({**asdict(self), "parts": [asdict(part) for part in self.parts]})
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> "Job":
+    def from_json(cls, text: Any) -> "Job":
         """The job of a text that anybody may have written; OptionError says what is wrong."""
         try:
             values = json.loads(text)

@@ -172,15 +172,20 @@ class EpochLog:
     def expire(self, epoch: int) -> None:
         """Delete what that epoch no longer needs; it has begun, so the ones before committed."""
         oldest = self.manifest(epoch).oldest
-        for number in self._epochs():
+        for number in self.epochs():
             if number < oldest:
-                # The manifest goes last: by it the next one finds what a crash left here.
-                shutil.rmtree(spool_directory(self.directory, number), ignore_errors=True)
-                self._path(number).unlink(missing_ok=True)
-                self._manifests.pop(number, None)
+                self.remove(number)
 
-    def _epochs(self) -> list[int]:
-        names = [path.stem for path in (self.directory / "epochs").glob("*.json")]
+    def remove(self, epoch: int) -> None:
+        """Delete an epoch; what a crash leaves of it is found by the next one."""
+        self._manifests.pop(epoch, None)
+        self._path(epoch).unlink(missing_ok=True)
+        shutil.rmtree(spool_directory(self.directory, epoch), ignore_errors=True)
+
+    def epochs(self) -> list[int]:
+        """The epochs that have parts or a manifest."""
+        names = {path.name for path in (self.directory / "spool").glob("*")}
+        names |= {path.stem for path in (self.directory / "epochs").glob("*.json")}
         return sorted(int(name) for name in names if name.isdecimal())
 
     def check_order(self, epoch: int) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from host.errors import ServiceError
 from host.service import WorkerClient
+from tests.service.workers import Workers
 
 
 class Daemons:
@@ -50,3 +51,23 @@ def daemons():
         daemons = Daemons(Path(directory) / "run")
         yield daemons
         daemons.close()
+
+
+@pytest.fixture
+def workers_of():
+    """Makes workers; they end with the test."""
+    made = []
+
+    def make(*arguments, **more):
+        made.append(Workers(*arguments, **more))
+        return made[-1]
+
+    yield make
+    for workers in made:
+        workers.close()
+
+
+@pytest.fixture
+def without_fsync(monkeypatch):
+    """What is on the disk after a power cut is not asked here."""
+    monkeypatch.setattr("os.fsync", lambda number: None)

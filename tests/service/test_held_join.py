@@ -2,11 +2,16 @@
 
 import itertools
 
+import pyarrow as pa
 import pytest
 
-from host.service.held_join import HeldJoin
-from tests.helpers import in_splits, pairs_of, same_pairs
+from host.errors import EpochError, OptionError, StateError
+from host.partials import combine, partial_schema
+from host.spool import Part
+from tests.helpers import exactly, in_splits, join_of, pairs_of, push_all, same_pairs
 from tests.service.micro_batches import Source, streams
+
+pytestmark = pytest.mark.usefixtures("without_fsync")
 
 SPLITS = in_splits(40, 44, [(9, 3), (0, 5), (0, 0), (4, 1), (1, 12)])
 WINDOWS = {
@@ -18,67 +23,6 @@ WINDOWS = {
 }
 ROUTINGS = [("round robin", 1), ("round robin", 2), ("random", 2), ("round robin", 3),
             ("random", 3), ("hash", 2), ("hash", 3), ("contrand:2", 3), ("contrand:1", 2)]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def without_waiting_for_the_disk():
-    """What is on the disk after a power cut is not asked here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("os.fsync", lambda number: None)
-        yield
-
-
-class Workers:
-    """All workers of a source, each in its own life."""
-
-    def __init__(self, source, routing="round robin", workers=1, engine=None):
-        self.source, self.routing, self.workers = source, routing, workers
-        self.engine = {"backend": "numpy", "subwindow": 4, "batch": 5} | (engine or {})
-        self.held = {}
-
-    def job(self, epoch, worker, **more):
-        return self.source.job(epoch, worker, self.workers, routing=self.routing, **more)
-
-    def answer(self, epoch, worker, **more):
-        job = self.job(epoch, worker, **more)
-        if worker not in self.held:
-            self.held[worker] = HeldJoin(job, self.engine)
-        answer = self.held[worker].run(job)
-        batches = [pa_batch(message, answer) for message in answer.messages()]
-        return pairs_of(batches), answer
-
-    def run(self, epoch, workers=None):
-        """The pairs of an epoch from all workers together."""
-        every = range(self.workers) if workers is None else workers
-        return sorted(pair for worker in every for pair in self.answer(epoch, worker)[0])
-
-    def crash(self, worker):
-        """What SIGKILL leaves: the log."""
-        if worker in self.held:
-            self.held.pop(worker).close()
-
-    def close(self):
-        for worker in list(self.held):
-            self.crash(worker)
-
-
-def pa_batch(message, answer):
-    import pyarrow as pa
-
-    return pa.ipc.read_record_batch(message, answer.schema)
-
-
-@pytest.fixture
-def workers_of():
-    made = []
-
-    def make(*arguments, **more):
-        made.append(Workers(*arguments, **more))
-        return made[-1]
-
-    yield make
-    for workers in made:
-        workers.close()
 
 
 @pytest.mark.parametrize("window", WINDOWS)
@@ -94,5 +38,240 @@ def test_every_window_routing_and_crash_gives_each_pair_once(
         same_pairs(workers.run(epoch), wanted)
         for worker in dying:
             workers.crash(worker)
-            workers.answer(epoch, worker)
+        if dying:
+            same_pairs(workers.run(epoch), wanted)  # of these, some from the log
     assert sum(map(len, source.expected())) > 20
+
+
+def test_two_inequalities_are_shared(tmp_path, workers_of):
+    on = "l.a < r.b AND l.k > r.k"
+    source = Source(tmp_path, streams(), SPLITS, "rows 12", on=on)
+    workers = workers_of(source, "round robin", 3)
+    for epoch, wanted in enumerate(
+        source.expected(lambda a, b, k, q: None if None in (a, b) else a < b and k > q)
+    ):
+        same_pairs(workers.run(epoch), wanted)
+
+
+AGGREGATES = {"n": "count(*)", "known": "count(r.b)", "total": "sum(r.b)", "least": "min(l.t)",
+              "most": "max(r.b)", "mean": "avg(r.b)"}
+
+
+@pytest.mark.parametrize("routing", ["random", "hash"])
+@pytest.mark.parametrize("options", [{"emit": "counts"},
+                                     {"emit": "aggregate", "aggregates": AGGREGATES}], ids=str)
+def test_parts_of_several_workers_make_the_rows_of_one(tmp_path, workers_of, routing, options):
+    tables = streams()
+    source = Source(tmp_path, tables, SPLITS, "rows 9,7", **options)
+    on = source.options.on
+    with join_of(on, "rows 9,7", *tables, select=None, **options) as join:
+        wanted = pairs_of(push_all(join, *tables, SPLITS))
+    workers = workers_of(source, routing, 3)
+    found = []
+    for epoch in range(len(SPLITS)):
+        batches = [batch for worker in range(3) for batch in workers.answer(epoch, worker)[0]]
+        workers.crash(epoch % 3)
+        parts = pa.Table.from_batches(batches, partial_schema(source.options))
+        assert parts.num_rows < 3 * sum(SPLITS[epoch]) or not parts.num_rows
+        found += pairs_of([combine(source.options, parts)])
+    assert sorted(found) == sorted(wanted)
+    assert any(row[2] > 1 for row in wanted)
+
+
+def test_late_rows_and_counts_of_all_come_from_the_first_worker(tmp_path, workers_of):
+    text, options = WINDOWS["late"]
+    source = Source(tmp_path, streams(), SPLITS, text, **options)
+    workers = workers_of(source, "round robin", 2)
+    late, pairs = set(), 0
+    for epoch in range(len(SPLITS)):
+        answers = [workers.answer(epoch, worker)[1] for worker in range(2)]
+        late |= {("lr".index(letter), n) for letter, rows in answers[0].late
+                 for n in rows.column("id").to_pylist()}
+        assert answers[1].late == []
+        reports = [answer.report for answer in answers]
+        assert [report["tuples_left"] for report in reports] == [SPLITS[epoch][0], 0]
+        assert [report["late_right"] for report in reports][1] == 0
+        pairs += sum(report["pairs"] for report in reports)
+    assert late == source.late() and late
+    assert pairs == sum(map(len, source.expected()))
+
+
+# The order of epochs.
+
+
+def test_a_worker_that_was_not_asked_heals_from_the_log(tmp_path, workers_of):
+    source = Source(tmp_path, streams(), SPLITS, "rows 9,7")
+    workers = workers_of(source, "round robin", 2)
+    expected = source.expected()
+    for epoch in range(4):
+        workers.rows(epoch, 0)
+    same_pairs(workers.run(4), expected[4])
+    answer = workers.answer(4, 1)[1]
+    assert answer.report["recovered"] and answer.report["replayed"] <= 4
+
+
+def test_an_epoch_that_has_passed_is_refused(tmp_path, workers_of):
+    source = Source(tmp_path, streams(), SPLITS, "none")
+    workers = workers_of(source)
+    for epoch in range(3):
+        workers.run(epoch)
+    passed = f"epoch 1 of {source.directory} has passed: epoch 2 was begun"
+    with pytest.raises(EpochError, match=exactly(passed)):
+        workers.run(1)
+    same_pairs(workers.run(2), source.expected()[2])  # nothing was spoilt
+    workers.crash(0)
+    with pytest.raises(EpochError, match=exactly(passed)):
+        workers.run(1)
+    same_pairs(workers.run(3), source.expected()[3])
+
+
+def test_an_epoch_before_which_others_are_missing_is_refused(tmp_path, workers_of):
+    source = Source(tmp_path, streams(), SPLITS, "none")
+    workers = workers_of(source)
+    workers.run(0)
+    gap = f"epoch 3 of {source.directory} cannot be run: the state of epoch 2 is not there"
+    with pytest.raises(EpochError, match=exactly(gap)):
+        workers.run(3)
+    same_pairs(workers.run(1), source.expected()[1])
+
+
+def test_what_an_epoch_is_made_of_is_fixed_by_the_first_command(tmp_path, workers_of):
+    source = Source(tmp_path, streams(), SPLITS, "rows 9,7")
+    workers = workers_of(source, "round robin", 2)
+    expected = source.expected()
+    for epoch in range(3):
+        first = workers.rows(epoch, 0)
+        source.run = f"again{epoch}"  # a restarted driver with other partitions
+        parts = source.parts(epoch, count=5)
+        same_pairs(first + workers.rows(epoch, 1, parts=parts), expected[epoch])
+
+
+def test_files_go_when_nothing_needs_them_and_a_later_epoch_began(tmp_path, workers_of):
+    source = Source(tmp_path, streams(), SPLITS, "rows 9,7")
+    workers = workers_of(source)
+    for epoch in range(len(SPLITS)):
+        workers.run(epoch)
+        kept = sorted(int(path.stem) for path in (source.directory / "epochs").iterdir())
+        before = [sum(split[side] for split in SPLITS[:epoch]) for side in (0, 1)]
+        # The last nine rows of left and the last seven of right, as they were before the epoch.
+        needed = [
+            number for number in range(epoch)
+            if any(sum(split[side] for split in SPLITS[: number + 1]) > before[side] - (9, 7)[side]
+                   for side in (0, 1))
+        ]
+        assert kept == list(range(min(needed, default=epoch), epoch + 1))
+        spooled = {int(path.name) for path in (source.directory / "spool").iterdir()}
+        assert spooled <= set(kept)
+
+
+def test_discarded_rows_leave_only_the_last(tmp_path, workers_of):
+    source = Source(tmp_path, streams(), SPLITS, "none")
+    workers = workers_of(source)
+    for epoch in range(3):
+        batches, answer = workers.answer(epoch, 0, discard=True)
+        assert batches == [] and answer.report["tuples_right"] == SPLITS[epoch][1]
+    assert [path.name for path in (source.directory / "spool").iterdir()] == ["2"]
+
+
+# Files that are not what they were.
+
+
+def cut_off(path):
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def flip_a_bit(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+DAMAGED = "the state file {} is damaged: its bytes do not have their checksum"
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "sentence"),
+    [
+        ("spool/1/a-0.arrow", cut_off, DAMAGED),
+        ("spool/1/a-1.arrow", flip_a_bit, DAMAGED),
+        ("spool/1/a-0.arrow", lambda path: path.write_bytes(b""),
+         "the state file {} is damaged: its bytes do not have their checksum"),
+        ("spool/1/a-0.arrow", lambda path: path.unlink(),
+         "the state file {} is missing: put it back"),
+        ("spool/1/a-0.arrow", lambda path: path.write_bytes(
+            path.with_name("a-1.arrow").read_bytes()),
+         "the state file {} is not the one that epoch 1 was made of: put that back"),
+        ("epochs/1.json", flip_a_bit, DAMAGED),
+        ("epochs/1.json", lambda path: path.unlink(),
+         "the state file {} is missing: put it back"),
+        ("plan.json", flip_a_bit, DAMAGED),
+    ],
+)
+def test_a_damaged_file_is_an_error_that_names_it(tmp_path, workers_of, file, damage, sentence):
+    source = Source(tmp_path, streams(), SPLITS, "none")
+    workers = workers_of(source)
+    for epoch in range(3):
+        workers.run(epoch)
+    workers.crash(0)
+    path = source.directory / file
+    whole = path.read_bytes()
+    damage(path)
+    for _ in range(2):
+        with pytest.raises(StateError, match=exactly(sentence.format(path))):
+            workers.run(3)
+    path.write_bytes(whole)
+    same_pairs(workers.run(3), source.expected()[3])
+
+
+def test_another_join_in_the_same_place_is_refused(tmp_path, workers_of):
+    workers_of(Source(tmp_path, streams(), SPLITS, "rows 9,7")).run(0)
+    other = Source(tmp_path, streams(), SPLITS, "rows 9,8")
+    with pytest.raises(
+        StateError,
+        match=exactly(
+            f"the join in {other.directory} has another window, 'rows 9,7' and not 'rows 9,8': "
+            "give a changed join another state_dir"
+        ),
+    ):
+        workers_of(other).run(0)
+
+
+def test_an_engine_workers_and_routing_may_change_with_a_restart(tmp_path, workers_of):
+    source = Source(tmp_path, streams(), SPLITS, "rows 9,7")
+    expected = source.expected()
+    lives = [("round robin", 1, {}), ("hash", 3, {"backend": "opencl"}), ("random", 2, {})]
+    for epoch, (routing, count, engine) in enumerate(lives):
+        workers = workers_of(source, routing, count, engine)
+        same_pairs(workers.run(epoch), expected[epoch])
+
+
+@pytest.mark.parametrize(
+    ("routing", "on", "sentence"),
+    [
+        ("robin", "l.a = r.b",
+         "routing must be round robin, random, hash or contrand:<subgroups>, not 'robin'"),
+        ("contrand", "l.a = r.b",
+         "routing must be round robin, random, hash or contrand:<subgroups>, not 'contrand'"),
+        ("contrand:4", "l.a = r.b", "routing 'contrand:4' must have from 1 to 3 subgroups, "
+         "as many as there are workers"),
+        ("hash", "l.a < r.b", "routing 'hash' needs an equality between the streams, and the "
+         "condition 'l.a < r.b' has none: use round robin"),
+    ],
+)
+def test_a_routing_that_cannot_be_is_refused(tmp_path, workers_of, routing, on, sentence):
+    workers = workers_of(Source(tmp_path, streams(), SPLITS, "none", on=on), routing, 3)
+    with pytest.raises(OptionError, match=exactly(sentence)):
+        workers.run(0)
+
+
+def test_a_failed_epoch_is_rolled_back(tmp_path, workers_of):
+    source = Source(tmp_path, streams(), SPLITS, "none")
+    workers = workers_of(source)
+    workers.run(0)
+    missing = Part("a-9", 1, 0, 200, "0" * 32)
+    path = source.directory / "spool" / "1" / "a-9.arrow"
+    gone = f"the state file {path} is missing: put it back"
+    with pytest.raises(StateError, match=exactly(gone)):
+        workers.rows(1, parts=(missing,))
+    same_pairs(workers.run(1), source.expected()[1])
+    assert workers.answer(1, 0)[1].report["recovered"]
