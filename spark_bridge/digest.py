@@ -1,0 +1,34 @@
+"""The name of a join's state: the same after a restart, another for every other join."""
+
+import hashlib
+import json
+import re
+
+from pyspark.sql import DataFrame
+
+from host.options import JoinOptions
+
+__all__ = ["join_digest", "normalised"]
+
+#: Options that decide what the result is; the log does not depend on the others.
+_MEANING = ("on", "window", "time", "lateness", "emit", "select", "aggregates", "late", "order")
+#: What Spark numbers anew in every session: expressions, plans, objects, watermarks.
+_PASSING = re.compile(
+    r"#\d+L?|@[0-9a-f]+|plan_id=\d+"
+    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+)
+
+
+def join_digest(options: JoinOptions, left: DataFrame, right: DataFrame) -> str:
+    """16 hex digits out of the options, the schemas and the inputs' analysed plans."""
+    said = {name: getattr(options, name) for name in _MEANING}
+    said["schemas"] = [str(options.left), str(options.right)]
+    said["plans"] = [normalised(frame) for frame in (left, right)]
+    text = json.dumps(said, sort_keys=True, default=list)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def normalised(frame: DataFrame) -> str:
+    """A frame's analysed plan without what changes from session to session."""
+    plan = frame._jdf.queryExecution().analyzed().toString()
+    return _PASSING.sub("", str(plan))
