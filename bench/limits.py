@@ -56,7 +56,7 @@ def bytes_a_tuple(rows: int, batch: int) -> float:
     array, once for each full tier, and what it brings is written once.
     """
     window = RowWindow(rows, rows)
-    subwindow = subwindow_rows(window, Side.LEFT)
+    subwindow = subwindow_rows(window, Side.LEFT, "opencl")
     lines = min(_LINE, 4 * subwindow / batch) * rows / subwindow
     moved = _TUPLE * (subwindow / 2) / min(_TIER, subwindow)
     return lines + moved + _TUPLE

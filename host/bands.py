@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class ExactBands:
     bands: tuple[Band, ...]
     parts: tuple[Node, ...]
 
-    @property
+    @cached_property
     def codecs(self) -> tuple[KeyCodec, KeyCodec]:
         """Keys whose difference is the sum, if they fit; else keys of the values alone."""
         left, right = codec_of(self.left.type), codec_of(self.right.type)
@@ -52,7 +53,7 @@ class ExactBands:
         scaled = left.scaled(-self.factors[0]), right.scaled(self.factors[1])
         return (scaled[0], scaled[1]) if scaled[0] and scaled[1] else (left, right)
 
-    @property
+    @cached_property
     def key_factors(self) -> tuple[int, int]:
         """The factors for sums of keys."""
         left, right = self.codecs
@@ -67,7 +68,7 @@ class ExactBands:
             return Rank.BAND if len(self.bands) <= 1 else Rank.BANDS
         return Rank.INEQUALITY if ends.count(None) == 1 else Rank.EXCLUSION
 
-    @property
+    @cached_property
     def key_bands(self) -> tuple[Band, ...]:
         """The bands for sums of keys."""
         bias = sum(factor * codec.bias
@@ -75,7 +76,7 @@ class ExactBands:
         return tuple(Band(None if band.lo is None else band.lo - bias,
                           None if band.hi is None else band.hi - bias) for band in self.bands)
 
-    @property
+    @cached_property
     def predicate(self) -> Predicate | None:
         """The same for the device's boundary generator, if no factor stands in the way."""
         if self.key_factors != (-1, 1):

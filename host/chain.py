@@ -21,20 +21,26 @@ TIME = "time"
 _LINKS = 4
 _SMALLEST_ROWS = 1 << 13
 _LARGEST_ROWS = 1 << 26
+#: The largest subwindow that is half a window.
+_LARGEST_HALF_ROWS = 1 << 22
 #: What a subwindow takes where the window does not tell its number of rows.
 _UNBOUNDED_ROWS = 1 << 18
 
 
-def subwindow_rows(window: Window, stored: Side) -> int:
+def subwindow_rows(window: Window, stored: Side, engine: str = "") -> int:
     """Rows of a subwindow, where the user does not say.
 
     A quarter of the window; an eighth where the window is large, since there the rows that wait
-    to expire with their subwindow cost more than another subwindow to probe.
+    to expire with their subwindow cost more than another subwindow to probe. Half of it in
+    OpenCL: an insertion tier makes large main arrays cheap, and every array that is probed costs
+    a miss of the cache.
     """
     if not isinstance(window, RowWindow):
         return _UNBOUNDED_ROWS
     rows = window.rows(stored)
     share = max(-(-rows // (2 * _LINKS)), min(-(-rows // _LINKS), _UNBOUNDED_ROWS))
+    if engine == "opencl":
+        share = max(share, min(-(-rows // 2), _LARGEST_HALF_ROWS))
     return min(max(share, _SMALLEST_ROWS), _LARGEST_ROWS)
 
 
@@ -86,11 +92,13 @@ class Subwindow:
 class Chain:
     """The subwindows of one stream, oldest first, dealt to workers in turn."""
 
-    def __init__(self, side: Side, window: Window, workers: int, rows: int | None = None) -> None:
+    def __init__(
+        self, side: Side, window: Window, workers: int, rows: int | None = None, engine: str = ""
+    ) -> None:
         self.side = side
         self.window = window
         self.workers = workers
-        self.rows = rows or subwindow_rows(window, side)
+        self.rows = rows or subwindow_rows(window, side, engine)
         self.total = 0
         self.created = 0
         self.subwindows: list[Subwindow] = []

@@ -21,7 +21,7 @@ def explain(options: JoinOptions) -> list[Line]:
     return [
         *condition.explain(),
         ("window", _window(options)),
-        ("subwindows", _subwindows(options)),
+        ("subwindows", _subwindows(options, engine)),
         ("state", _state(options)),
         ("batches", _batches(options)),
         ("workers", _workers(options)),
@@ -70,16 +70,16 @@ def _window(options: JoinOptions) -> str:
             return "none: every tuple meets the other stream's whole history"
 
 
-def _subwindows(options: JoinOptions) -> str:
-    sides = [_subwindows_of(options, side) for side in Side]
+def _subwindows(options: JoinOptions, engine: str) -> str:
+    sides = [_subwindows_of(options, side, engine) for side in Side]
     if sides[0] == sides[1]:
         return f"each side: {sides[0]}"
     return f"left: {sides[0]}; right: {sides[1]}"
 
 
-def _subwindows_of(options: JoinOptions, side: Side) -> str:
+def _subwindows_of(options: JoinOptions, side: Side, engine: str) -> str:
     window = options.parsed_window
-    rows = options.subwindow or subwindow_rows(window, side)
+    rows = options.subwindow or subwindow_rows(window, side, engine)
     if isinstance(window, RowWindow):
         # The window's rows seldom end where a subwindow does.
         most = -(-window.rows(side) // rows) + 1

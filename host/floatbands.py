@@ -1,7 +1,7 @@
 """Which parts of a condition are comparisons of floats over one value of each stream."""
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class FloatBands:
     #: Rounding is no integer arithmetic: the device gets ready-made intervals.
     predicate = None
 
-    @property
+    @cached_property
     def codecs(self) -> tuple[KeyCodec, KeyCodec]:
         left, right = self.left.type, self.right.type
         return KeyCodec(left, left.bits), KeyCodec(right, right.bits)

@@ -50,7 +50,10 @@ class JoinManager:
         self.condition = condition
         self.window = window
         self.workers = [Worker(number, open_backend) for number in range(workers)]
-        self.chains = tuple(Chain(side, window, workers, subwindow_rows) for side in Side)
+        engine = self.workers[0].backend.name
+        self.chains = tuple(
+            Chain(side, window, workers, subwindow_rows, engine) for side in Side
+        )
         self._summaries = Summaries(self.chains, self.workers, measures)
 
     # Steps 3 to 5: send the probes, let the workers work, collect their records.

@@ -211,17 +211,11 @@ def _column(aggregate: Aggregate, prepared: Prepared, found: Found) -> pa.Array:
 
 def tuple_columns(prepared: Prepared) -> tuple[pa.Array, pa.Array]:
     """The columns side and row of a batch, in order of arrival."""
-    sides = np.empty(len(prepared), np.int8)
+    text = np.full(len(prepared), ord("l"), np.uint8)
+    text[prepared.sides[Side.RIGHT].positions] = ord("r")
     numbers = np.empty(len(prepared), np.int64)
     for batch in prepared.sides:
-        sides[batch.positions] = batch.side
         numbers[batch.positions] = batch.numbers
-    return _letters(sides), from_numbers(numbers)
-
-
-def _letters(sides: np.ndarray) -> pa.Array:
-    """'l' for 0 and 'r' for 1."""
-    text = np.array([ord("l"), ord("r")], np.uint8)[sides]
-    offsets = np.arange(len(sides) + 1, dtype=np.int32)
+    offsets = np.arange(len(prepared) + 1, dtype=np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-    return pa.Array.from_buffers(pa.string(), len(sides), buffers)
+    return pa.Array.from_buffers(pa.string(), len(prepared), buffers), from_numbers(numbers)

@@ -6,6 +6,7 @@ record and no pair leaves it.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -71,14 +72,15 @@ class Summaries:
         """One command to each worker that holds something the probes see."""
         if not len(probes):
             return []
-        chain = self._chains[probes.side.other]
+        chain, span = self._chains[probes.side.other], _Span.of(seen)
         stretches: list[list[Stretch]] = [[] for _ in self._workers]
         for subwindow in chain:
-            if subwindow.stored and _touches(subwindow, seen):
-                stretch = _stretch_of(subwindow, seen)
-                if stretch is None:
-                    return None
-                stretches[subwindow.worker].append(stretch)
+            if not subwindow.stored or not span.touches(subwindow):
+                continue
+            stretch = _stretch_of(subwindow, seen, span)
+            if stretch is None:
+                return None
+            stretches[subwindow.worker].append(stretch)
         own = _own_batch(prepared.sides[probes.side], prepared.sides[chain.side], seen)
         if own is None:
             return None
@@ -96,14 +98,30 @@ class Summaries:
         return lambda backend: backend.summarise(stored, stretches, probes, measures)
 
 
-def _touches(subwindow: Subwindow, seen: Seen) -> bool:
-    return subwindow.largest >= seen[0].min() and subwindow.smallest <= seen[1].max()
+@dataclass(frozen=True)
+class _Span:
+    """Places that some probe sees, and those that all see; both ends belong to it."""
+
+    some: tuple[int, int]
+    all_see: tuple[int, int]
+
+    @staticmethod
+    def of(seen: Seen) -> "_Span":
+        first, last = seen
+        some = int(first.min()), int(last.max())
+        return _Span(some, (int(first.max()), int(last.min())))
+
+    def touches(self, subwindow: Subwindow) -> bool:
+        return subwindow.largest >= self.some[0] and subwindow.smallest <= self.some[1]
+
+    def covers(self, subwindow: Subwindow) -> bool:
+        return self.all_see[0] <= subwindow.smallest and subwindow.largest <= self.all_see[1]
 
 
-def _stretch_of(subwindow: Subwindow, seen: Seen) -> Stretch | None:
+def _stretch_of(subwindow: Subwindow, seen: Seen, span: _Span) -> Stretch | None:
     """None where places do not follow arrivals and some probe sees a part."""
     carried = {name: array.values for name, array in subwindow.carried.items()}
-    if seen[0].max() <= subwindow.smallest and subwindow.largest <= seen[1].min():
+    if span.covers(subwindow):
         return Stretch(subwindow.number, None, None, carried)
     edges = edges_of(*seen, subwindow.base, subwindow.times)
     if edges is None:

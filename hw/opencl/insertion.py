@@ -87,7 +87,7 @@ class InsertionEngine:
 
     def _tier_limit(self, subwindow: Subwindow) -> int:
         least, most = self._tier_rows
-        return min(subwindow.capacity, max(least, min(most, subwindow.main_count // 32)))
+        return min(subwindow.capacity, max(least, min(most, subwindow.main_count // 16)))
 
     def _into_tier(self, subwindow: Subwindow, count: int, limit: int) -> None:
         if subwindow.tier is None or subwindow.tier.room < limit:

@@ -119,6 +119,13 @@ def test_a_window_has_a_few_subwindows_of_fair_size(window, rows):
     assert subwindow_rows(window, Side.LEFT) == rows
 
 
+@pytest.mark.parametrize(
+    ("window", "rows"), [(100, 1 << 13), (1 << 20, 1 << 19), (1 << 23, 1 << 22), (1 << 26, 1 << 23)]
+)
+def test_a_window_in_opencl_has_fewer_subwindows(window, rows):
+    assert subwindow_rows(RowWindow(window, 1), Side.LEFT, "opencl") == rows
+
+
 def test_a_time_window_begins_a_subwindow_when_the_newest_spans_enough():
     chain = Chain(Side.LEFT, TimeWindow(-500, 500), workers=1)
     chain.create()

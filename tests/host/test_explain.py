@@ -39,9 +39,12 @@ def test_a_row_window_tells_its_subwindows():
     lines = plan("rows 1000000,100")
     assert lines["window"] == "the last 1,000,000 left and 100 right rows"
     assert lines["subwindows"] == (
-        "left: 250,000 rows, at most 5 at a time; right: 8,192 rows, at most 2 at a time"
+        "left: 500,000 rows, at most 3 at a time; right: 8,192 rows, at most 2 at a time"
     )
     assert lines["state"] == "the window's rows are kept; the oldest subwindow expires whole"
+    assert plan("rows 1000000", backend="numpy")["subwindows"] == (
+        "each side: 250,000 rows, at most 5 at a time"
+    )
     assert plan("rows 100", subwindow=30)["subwindows"] == (
         "each side: 30 rows, at most 5 at a time"
     )

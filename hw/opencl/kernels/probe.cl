@@ -128,7 +128,7 @@ __kernel void probe(POOL, PROBES, uint tiers, uint label, ulong records_place)
         __global const array_t *array = arrays + 2 * subwindow + run % tiers;
         uint base = array->base;
         uint level = starting_level(array, probes);
-        cursors_t cursors = {0, 0};
+        cursors_t cursors = {0, 0, false};
         for (uint i = first; i < last; i += BLOCK) {
             uint n = least(BLOCK, last - i);
             __global record_t *into = records + (ulong)i * runs + run;
@@ -171,7 +171,7 @@ __kernel void count(POOL, PROBES, uint negated, ulong counts_place, ulong sights
         __global const uint *rids = UINTS(array->rids);
         uint level = starting_level(array, probes);
         for (uint band = 0; band < bands && array->count > 0; band++) {
-            cursors_t cursors = {0, 0};
+            cursors_t cursors = {0, 0, false};
             for (uint i = first; i < last; i += BLOCK) {
                 uint n = least(BLOCK, last - i);
                 generate_bounds(keys + i, wanted ? wanted + (ulong)i * bands + band : 0,

@@ -75,6 +75,7 @@ INLINE uint line_below(uint before)
 
 typedef struct {
     uint lo, hi;        // entries of the level that are before the last probe's bounds
+    bool far;           // runs of the last probes were long
 } cursors_t;
 
 // The level of the index at which a batch starts its searches: a block then spans a few entries.
@@ -127,41 +128,68 @@ INLINE void find_lines(__global const key_t *level, uint entries, const key_t *x
     *cursor = last;
 }
 
-// Runs of n <= BLOCK intervals in one array. A rebounding search finds their entries at `level`;
-// from there all go down together, line by line, each line under way before it is needed.
+// Lines of keys that hold n bounds. A rebounding search finds their entries at `level`; from there
+// all go down together, line by line, each line under way before it is needed.
+INLINE void find_key_lines(const slab_t *slabs, __global const array_t *array, uint level,
+                           const key_t *x, uint n, bool above, uint *cursor, uint *lines)
+{
+    __global const key_t *keys = KEYS(array->keys), *index = KEYS(array->index);
+    find_lines(index + array->level[level], entries_of(array->count, level), x, n, above, cursor,
+               lines);
+    while (level-- > 0) {
+        __global const key_t *here = index + array->level[level];
+        uint entries = entries_of(array->count, level);
+        for (uint j = 0; j < n; j++)
+            PREFETCH(here + lines[j]);
+        for (uint j = 0; j < n; j++)
+            lines[j] = line_below(least(entries, lines[j] + line_bound(here + lines[j], x[j], above)));
+    }
+    for (uint j = 0; j < n; j++)
+        PREFETCH(keys + lines[j]);
+}
+
+// Where a run ends that does not end in its first line: one line of the index further on. False
+// where that is not far enough.
+INLINE bool find_near_end(__global const key_t *keys, __global const key_t *index, uint count,
+                          uint line, key_t hi, uint *stop)
+{
+    uint entries = entries_of(count, 0), cursor = line / FAN + 1;
+    uint found = line_bound(index + cursor, hi, true);
+    line = line_below(least(entries, cursor + found));
+    *stop = least(count, line + line_bound(keys + line, hi, true));
+    return found < FAN || cursor + FAN >= entries;
+}
+
+// Runs of n <= BLOCK intervals in one array. Most runs are short: the line in which one begins is
+// the line in which it ends. Ends that are far away are searched for as beginnings are, and
+// those of the next block then are at once.
 INLINE void find_runs(const slab_t *slabs, __global const array_t *array, uint level,
                       const key_t *lo, const key_t *hi, uint n, cursors_t *cursors, uint *start,
                       uint *stop)
 {
     __global const key_t *keys = KEYS(array->keys), *index = KEYS(array->index);
-    __global const key_t *here = index + array->level[level];
-    uint count = array->count, entries = entries_of(count, level);
-    find_lines(here, entries, lo, n, false, &cursors->lo, start);
-    find_lines(here, entries, hi, n, true, &cursors->hi, stop);
-    while (level-- > 0) {
-        here = index + array->level[level];
-        entries = entries_of(count, level);
-        for (uint j = 0; j < n; j++) {
-            PREFETCH(here + start[j]);
-            PREFETCH(here + stop[j]);
-        }
-        for (uint j = 0; j < n; j++) {
-            uint first = start[j] + line_bound(here + start[j], lo[j], false);
-            uint last = stop[j] + line_bound(here + stop[j], hi[j], true);
-            start[j] = line_below(least(entries, first));
-            stop[j] = line_below(least(entries, last));
-        }
-    }
+    uint count = array->count;
+    bool far = cursors->far;
+    find_key_lines(slabs, array, level, lo, n, false, &cursors->lo, start);
     for (uint j = 0; j < n; j++) {
-        PREFETCH(keys + start[j]);
-        PREFETCH(keys + stop[j]);
+        uint line = start[j];
+        key16_t in_line = LOAD16(key, keys + line);
+        uint last = bound_in(in_line, hi[j], true);
+        start[j] = least(count, line + bound_in(in_line, lo[j], false));
+        stop[j] = least(count, line + last);
+        if (last == FAN && line + FAN < count && !far)
+            far = !find_near_end(keys, index, count, line, hi[j], stop + j);
     }
+    cursors->far = far;
+    if (!far)
+        return;
+    find_key_lines(slabs, array, level, hi, n, true, &cursors->hi, stop);
+    uint longest = 0;
     for (uint j = 0; j < n; j++) {
-        uint first = start[j] + line_bound(keys + start[j], lo[j], false);
-        uint last = stop[j] + line_bound(keys + stop[j], hi[j], true);
-        start[j] = least(count, first);
-        stop[j] = least(count, last);
+        stop[j] = least(count, stop[j] + line_bound(keys + stop[j], hi[j], true));
+        longest = most_of(longest, stop[j] > start[j] ? stop[j] - start[j] : 0);
     }
+    cursors->far = longest > FAN * FAN;
 }
 
 // The paper's way: one binary search on the index for each bound, one in its partition.
