@@ -37,6 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _leave_terminal(place: Place) -> None:
     """A session of its own, and what it has to say goes to its log."""
     os.setsid()
+    os.chdir("/")
     nothing = os.open(os.devnull, os.O_RDWR)
     said = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for target, source in ((0, nothing), (1, said), (2, said)):

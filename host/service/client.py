@@ -1,5 +1,6 @@
 """WorkerClient: asks a worker daemon of this machine, and starts it where there is none."""
 
+import json
 import os
 import socket
 import subprocess
@@ -26,8 +27,8 @@ _PATIENCE_S = 120.0
 _TRIES = 3
 #: The daemon is told where its packages are: they may have been shipped with the application.
 _BOOT = """
-import sys
-sys.path[:] = sys.argv.pop(1).split("|")
+import json, sys
+sys.path[:] = json.loads(sys.argv.pop(1))
 from host.__main__ import main
 sys.exit(main())
 """
@@ -194,7 +195,7 @@ def _error(text: dict[str, str]) -> JoinError:
 
 def _launch(command: list[str]) -> None:
     """Start a daemon, unless another one is faster; it serves when this returns."""
-    paths = "|".join(sys.path)
+    paths = json.dumps([path or os.getcwd() for path in sys.path])
     done = subprocess.run(
         [sys.executable, "-c", _BOOT, paths, *command, "--detach"],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

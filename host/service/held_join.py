@@ -124,6 +124,20 @@ class HeldJoin:
 
     # Epochs that others ran, or an earlier life.
 
+    def _reached(self, epoch: int) -> int:
+        """`_reach`, though a twin on another machine may begin the epoch meanwhile.
+
+        It then deletes what the epoch does not need, perhaps while this one looks at it.
+        """
+        begun = self._log.has(epoch)
+        try:
+            return self._reach(epoch)
+        except StateError:
+            if begun or not self._log.has(epoch):
+                raise
+            self._drop()
+            return self._reach(epoch)
+
     def _reach(self, epoch: int) -> int:
         """Bring the windows to where `epoch` begins; return how many epochs were replayed."""
         if self._epoch is not None and self._epoch == epoch - 1:
@@ -158,7 +172,7 @@ class HeldJoin:
 
     def _apply(self, job: Job, answer: Answer) -> dict[str, Any]:
         epoch = job.epoch
-        replayed = self._reach(epoch)
+        replayed = self._reached(epoch)
         join = self._join
         assert join is not None
         tables = self._settled(epoch, job.parts)

@@ -79,14 +79,14 @@ class EpochLog:
         if not path.exists():
             self.directory.mkdir(parents=True, exist_ok=True)
             _create(path, plan)
-            sync_directory(self.directory)
-        known = _read(path)
-        for name, value in plan.items():
-            if known.get(name) != value:
-                raise StateError(
-                    f"the join in {self.directory} has another {name}, {_shown(known.get(name))} "
-                    f"and not {_shown(value)}: give a changed join another state_dir"
-                )
+            for directory in (self.directory, *self.directory.parents[:3]):
+                sync_directory(directory)
+        change = _difference(_read(path), plan)
+        if change:
+            raise StateError(
+                f"the join in {self.directory} has {change}: "
+                "give a changed join another state_dir"
+            )
 
     def has(self, epoch: int) -> bool:
         return epoch in self._manifests or self._path(epoch).exists()
@@ -120,7 +120,9 @@ class EpochLog:
                 if directory.exists():
                     sync_directory(directory)
             path = self._path(epoch)
-            path.parent.mkdir(exist_ok=True)
+            if not path.parent.exists():
+                path.parent.mkdir(exist_ok=True)
+                sync_directory(self.directory)
             _create(path, asdict(manifest))
         # Also where another one made it and may not have come as far.
         sync_directory(self._path(epoch).parent)
@@ -197,8 +199,17 @@ class EpochLog:
         if epoch and not self.has(epoch) and not self.has(epoch - 1):
             raise EpochError(
                 f"epoch {epoch} of {self.directory} cannot be run: "
-                f"the state of epoch {epoch - 1} is not there"
+                f"the state of epoch {epoch - 1} is not there{self._other_join()}"
             )
+
+    def _other_join(self) -> str:
+        """If nothing was ever run here: how the one other join of the query differs."""
+        plans = set(self.directory.parent.glob("*/plan.json")) - {self.directory / "plan.json"}
+        if (self.directory / "epochs").exists() or len(plans) != 1:
+            return ""
+        other = plans.pop()
+        change = _difference(_read(other), _read(self.directory / "plan.json"))
+        return f"; the join of the query in {other.parent} has {change or 'other inputs'}"
 
     def _path(self, epoch: int) -> Path:
         return self.directory / "epochs" / f"{epoch}.json"
@@ -206,6 +217,14 @@ class EpochLog:
 
 def _later(a: int | None, b: int | None) -> int | None:
     return max((time for time in (a, b) if time is not None), default=None)
+
+
+def _difference(known: Mapping[str, Any], plan: Mapping[str, Any]) -> str:
+    """The first thing that two plans do not have in common; nothing if they are the same."""
+    for name, value in plan.items():
+        if known.get(name) != value:
+            return f"another {name}, {_shown(known.get(name))} and not {_shown(value)}"
+    return ""
 
 
 def _shown(value: Any) -> str:

@@ -41,13 +41,14 @@ def streams(rows=(40, 44), seed=7):
 class Source:
     """Two tables that come in micro-batches of those sizes, (left, right) each."""
 
-    def __init__(self, state_dir, tables, splits, window, on=NEAR, run="a", **options):
+    def __init__(self, state_dir, tables, splits, window, on=NEAR, run="a", join="join", **options):
         if options.get("emit", "pairs") == "pairs":
             options.setdefault("select", ["l.id", "r.id"])
         self.state_dir, self.tables, self.splits, self.run = str(state_dir), tables, splits, run
         left, right = (table.schema for table in tables)
         self.options = JoinOptions(on=on, window=window, left=left, right=right, **options)
-        self.directory = join_directory(self.state_dir, "query", "join")
+        self.join = join
+        self.directory = join_directory(self.state_dir, "query", join)
 
     def first(self, epoch):
         """Rows of either stream before an epoch."""
@@ -69,7 +70,7 @@ class Source:
 
     def job(self, epoch, worker=0, workers=1, parts=None, **more):
         return Job(
-            query="query", join="join", epoch=epoch, worker=worker, workers=workers,
+            query="query", join=self.join, epoch=epoch, worker=worker, workers=workers,
             state_dir=self.state_dir, options=to_plain(self.options),
             parts=self.parts(epoch) if parts is None else parts, **more,
         )

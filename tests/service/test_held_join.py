@@ -7,6 +7,7 @@ import pytest
 
 from host.errors import EpochError, OptionError, StateError
 from host.partials import combine, partial_schema
+from host.service.log import EpochLog
 from host.spool import Part
 from tests.helpers import exactly, in_splits, join_of, pairs_of, push_all, same_pairs
 from tests.service.micro_batches import Source, streams
@@ -133,6 +134,49 @@ def test_an_epoch_before_which_others_are_missing_is_refused(tmp_path, workers_o
     with pytest.raises(EpochError, match=exactly(gap)):
         workers.run(3)
     same_pairs(workers.run(1), source.expected()[1])
+
+
+def test_a_join_that_changed_within_its_query_is_told_so(tmp_path, workers_of):
+    source = Source(tmp_path, streams(), SPLITS, "none")
+    workers_of(source).run(0)
+    other = Source(tmp_path, streams(), SPLITS, "rows 4", join="changed")
+    gap = (
+        f"epoch 1 of {other.directory} cannot be run: the state of epoch 0 is not there; "
+        f"the join of the query in {source.directory} has another window, 'none' and not 'rows 4'"
+    )
+    with pytest.raises(EpochError, match=exactly(gap)):
+        workers_of(other).run(1)
+
+
+@pytest.mark.parametrize("window", ["rows", "late"])
+def test_twins_on_two_machines_agree(tmp_path, workers_of, window):
+    """Two daemons with one state: whoever is first, and whatever each was told."""
+    text, options = WINDOWS[window]
+    source = Source(tmp_path, streams(), SPLITS, text, **options)
+    machines = [workers_of(source), workers_of(source)]
+    for epoch, wanted in enumerate(source.expected()):
+        for turn in ((0, 1), (1, 0), (0,), (1,))[epoch % 4]:
+            source.run = f"told{turn}"
+            same_pairs(machines[turn].run(epoch), wanted)
+
+
+def test_a_twin_that_deletes_meanwhile_is_no_error(tmp_path, workers_of, monkeypatch):
+    source = Source(tmp_path, streams(), [(9, 9)] * 4, "rows 9")
+    first, second = workers_of(source), workers_of(source)
+    for epoch in range(3):
+        first.run(epoch)
+    read = EpochLog.manifest
+
+    def late(log, epoch):
+        """What the second one was about to read is deleted by the first one."""
+        if epoch == 1:
+            monkeypatch.setattr(EpochLog, "manifest", read)
+            first.run(3)
+        return read(log, epoch)
+
+    monkeypatch.setattr(EpochLog, "manifest", late)
+    same_pairs(second.run(3), source.expected()[3])
+    assert not (source.directory / "epochs" / "1.json").exists()
 
 
 def test_what_an_epoch_is_made_of_is_fixed_by_the_first_command(tmp_path, workers_of):
