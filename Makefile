@@ -73,7 +73,7 @@ pnr: setup  ## place and route components for the ECP5
 	@$(RUN) .venv/bin/python -m sim.pnr
 
 binaries: setup  ## build OpenCL programs ahead for this machine's device into bitstreams/
-	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
+	@cache=$$(mktemp -d /tmp/pocl.XXXXXX) && trap 'rm -rf "$$cache"' EXIT && \
 	$(RUN) POCL_CACHE_DIR=$$cache .venv/bin/python -m hw.opencl.binaries
 
 bench: setup  ## all benchmarks
