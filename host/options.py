@@ -16,9 +16,7 @@ __all__ = ["BACKENDS", "EMITS", "INDEXES", "ORDERS", "JoinOptions", "Selected"]
 
 ORDERS = ("none", "outer", "strict")
 BACKENDS = ("auto", "numpy", "opencl", "rtl", "board")
-INDEXES = ("auto", "bisort", "rap", "wib", "chain", "im", "pim", "po", "loop")
-#: Subwindow structures that this version has.
-_BUILT_INDEXES = ("auto", "bisort", "loop", "po")
+INDEXES = ("auto", "bisort", "rap", "wib", "chain", "im", "pim", "po", "btree", "hash", "loop")
 EMITS = ("pairs", "counts", "aggregate")
 LATE = ("drop", "keep")
 
@@ -93,10 +91,6 @@ class JoinOptions:
             ("late", LATE),
         ):
             _one_of(name, getattr(self, name), allowed)
-        if self.index not in _BUILT_INDEXES:
-            raise OptionError(
-                f"index {self.index!r} is not in this version: use {', '.join(_BUILT_INDEXES)}"
-            )
         if self.index not in ("auto", "bisort") and self.backend not in ("auto", "numpy"):
             raise OptionError(
                 f"index {self.index!r} runs on the host, and the backend {self.backend!r} has only "

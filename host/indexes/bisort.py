@@ -127,7 +127,7 @@ def _merge(keys, rids, base, held, new_keys, new_rids):  # type: ignore[no-untyp
                 keys[place + new + 1] = keys[place]
                 rids[place + new + 1] = rids[place]
         else:
-            move(keys, first + new + 1, first, count)  # type: ignore[call-arg]
+            move(keys, first + new + 1, first, count)
             move(rids, first + new + 1, first, count)
         keys[first + new] = key
         rids[first + new] = new_rids[new]

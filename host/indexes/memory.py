@@ -3,13 +3,15 @@
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+from numba import extending, types
 
 __all__ = ["move"]
 
+#: Its own type says nothing of what is made of it.
+_intrinsic: Any = extending.intrinsic
 
-@intrinsic
+
+@_intrinsic
 def move(typingctx: Any, array: Any, into: Any, begin: Any, count: Any) -> Any:
     """array[into : into + count] = array[begin : begin + count], also where they overlap."""
     signature = types.void(array, types.int64, types.int64, types.int64)

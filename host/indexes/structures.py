@@ -3,8 +3,12 @@
 from collections.abc import Callable
 
 from host.indexes.bisort import BISortIndex
+from host.indexes.hash_table import HashTable
 from host.indexes.index import Index
 from host.indexes.loop import LoopIndex
+from host.indexes.merge_tree import BTree, ChainLink, ImTree, PimTree
+from host.indexes.rap import RapTable
+from host.indexes.wib import WibTree
 
 __all__ = ["STRUCTURES", "make_index"]
 
@@ -14,6 +18,13 @@ Maker = Callable[[int, int, Index | None], Index]
 STRUCTURES: dict[str, Maker] = {
     "bisort": lambda capacity, key_bits, before: BISortIndex(capacity),
     "loop": lambda capacity, key_bits, before: LoopIndex(capacity),
+    "rap": RapTable,
+    "btree": lambda capacity, key_bits, before: BTree(capacity),
+    "hash": lambda capacity, key_bits, before: HashTable(capacity),
+    "chain": lambda capacity, key_bits, before: ChainLink(capacity),
+    "im": lambda capacity, key_bits, before: ImTree(capacity),
+    "pim": lambda capacity, key_bits, before: PimTree(capacity),
+    "wib": lambda capacity, key_bits, before: WibTree(capacity),
 }
 
 

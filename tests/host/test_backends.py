@@ -43,8 +43,15 @@ PREDICATES = {
     "nothing": Predicate(()),
     "everything": ALL,
 }
-#: Structures that run on the host and answer every predicate.
-INDEXES = ["loop"]
+#: Structures that run on the host and answer every predicate; the width of keys is all one to them.
+INDEXES = ["rap", "wib", "chain", "im", "pim", "btree", "loop"]
+ENGINES = [
+    pytest.param(one, marks=[pytest.mark.sim] * (one[0] == "rtl"), id=" ".join(map(str, one)))
+    for one in (
+        *((name, "bisort", bits) for name in (*BACKENDS, "rtl") for bits in (32, 64)),
+        *(("numpy", name, 64 if name == "wib" else 32) for name in INDEXES),
+    )
+]
 
 
 def backend_of(request, monkeypatch, name):
@@ -60,22 +67,20 @@ def backend(request, monkeypatch):
     return backend_of(request, monkeypatch, request.param)
 
 
-@pytest.fixture(params=[32, 64])
-def key_bits(request):
+@pytest.fixture(params=ENGINES)
+def asked_engine(request):
     return request.param
 
 
-ENGINES = [
-    *((name, "bisort") for name in BACKENDS),
-    *(("numpy", name) for name in INDEXES),
-    pytest.param(("rtl", "bisort"), marks=pytest.mark.sim),
-]
+@pytest.fixture
+def key_bits(asked_engine):
+    return asked_engine[2]
 
 
-@pytest.fixture(params=ENGINES, ids=" ".join)
-def engine(request, monkeypatch, key_bits):
-    name, index = request.param
-    opened = open_engine(backend_of(request, monkeypatch, name), key_bits, index)
+@pytest.fixture
+def engine(request, monkeypatch, asked_engine):
+    name, index, bits = asked_engine
+    opened = open_engine(backend_of(request, monkeypatch, name), bits, index)
     yield opened
     opened.close()
 

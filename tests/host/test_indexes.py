@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host.errors import OptionError
-from host.indexes import make_index
+from host.indexes.bisort import BISortIndex
+from host.indexes.hash_table import HashTable
+from host.indexes.llat import count_in, expire, llat, put
+from host.indexes.loop import LoopIndex
+from host.indexes.merge_tree import BTree, ChainLink, ImTree, PimTree
+from host.indexes.rap import RapTable
+from host.indexes.splitters import adjusted, even_splitters, imbalance
+from host.indexes.wib import WibTree
 from tests.helpers import (
     arrival_of,
     exactly,
@@ -19,7 +26,27 @@ from tests.helpers import (
     stream,
 )
 
-STRUCTURES = ["loop", "bisort"]
+STRUCTURES = ["loop", "bisort", "rap", "wib", "btree", "chain", "im", "pim"]
+#: The same with parts so small that a few tuples fill many of them.
+SMALL = {
+    "loop": LoopIndex,
+    "bisort": lambda capacity: BISortIndex(capacity, buffer=9),
+    "rap": lambda capacity: RapTable(capacity, partition=3),
+    "rap after another": lambda capacity: RapTable(capacity, before=some_rap(), partition=3),
+    "wib": lambda capacity: WibTree(capacity, leaf=4),
+    "btree": BTree,
+    "chain": ChainLink,
+    "im": lambda capacity: ImTree(capacity, merge_ratio=0.3),
+    "pim": lambda capacity: PimTree(capacity, merge_ratio=0.3, trees=4),
+}
+
+
+def some_rap():
+    """A RaP-Table that has seen some keys."""
+    table = RapTable(90, partition=10)
+    table.insert(np.arange(-300, 300, 7), np.arange(86, dtype=np.uint32))
+    return table
+
 #: Distributions that make leaves split, chains grow and partitions fill.
 KEYS = {
     "few": st.integers(-3, 3),
@@ -48,14 +75,14 @@ def found_by(index, wanted):
     return [sorted(one) for one in found]
 
 
-@pytest.mark.parametrize("name", STRUCTURES)
-@share(10)
+@pytest.mark.parametrize("name", SMALL)
+@share(4)
 @given(asked=operations())
 def test_a_structure_holds_what_a_list_would_hold(name, asked):
     batches, intervals = asked
     wanted = tuple(np.array(bounds, np.int64) for bounds in zip(*intervals, strict=True))
     capacity = max(1, sum(map(len, batches)))
-    index, held = make_index(name, capacity, 64), []
+    index, held = SMALL[name](capacity), []
     for batch in batches:
         order = np.argsort(batch, kind="stable")
         index.insert(np.array(batch, np.int64)[order], (order + len(held)).astype(np.uint32))
@@ -75,6 +102,69 @@ def test_a_structure_holds_what_a_list_would_hold(name, asked):
     assert found_by(index, wanted) == [
         [rid for rid, key in enumerate(held) if lo <= key <= hi] for lo, hi in intervals
     ]
+
+
+def test_a_hash_table_finds_single_keys():
+    random = np.random.default_rng(6)
+    keys = random.integers(-20, 20, 300)
+    keys[:3] = [-(1 << 63), (1 << 63) - 1, 0]
+    table = HashTable(300)
+    for part in np.array_split(np.arange(300), 7):
+        order = np.argsort(keys[part], kind="stable")
+        table.insert(keys[part][order], part[order].astype(np.uint32))
+    table._check()
+    lo = np.array([-(1 << 63), (1 << 63) - 1, 0, 7, 99, 5])
+    hi = np.array([-(1 << 63), (1 << 63) - 1, 0, 7, 99, 4])
+    asked = zip(lo, hi, strict=True)
+    inside = [np.flatnonzero((keys >= a) & (keys <= b)).tolist() for a, b in asked]
+    assert found_by(table, (lo, hi)) == inside
+    assert table.count((lo, hi)).tolist() == [len(one) for one in inside]
+    found, rids = table.ascending()
+    assert rids.tolist() == np.argsort(keys, kind="stable").tolist()
+    assert found.tolist() == sorted(keys.tolist())
+
+
+# LLAT and the splitters, by the paper's examples.
+
+
+def test_a_partition_goes_on_in_reserved_entries_and_expires_oldest_first():
+    table = llat(4, 2, used=2)  # P = 2, each entry for two tuples
+    for rid in range(3):
+        put(table, 0, 10 + rid, rid)
+    put(table, 1, 50, 3)
+    assert table.head.tolist() == [2, 1, 1, 0]
+    assert table.next.tolist() == [2, -1, -1, -1] and table.used.tolist() == [3]
+    assert [count_in(table, part, 11, 50) for part in (0, 1)] == [2, 1]
+    slots = [expire(table, 0) for _ in range(4)]
+    assert table.rids[slots[:3]].tolist() == [0, 1, 2] and slots[3] == -1
+    assert count_in(table, 0, 0, 99) == 0 and count_in(table, 1, 0, 99) == 1
+
+
+def test_new_splitters_are_keys_and_not_distances():
+    # Figure 3: N = 16, P = 4, and bal_2 = 8 lies in the third partition, (5, 10].
+    count, least = np.array([2, 3, 5, 6]), np.array([100, 200, 300, 400])
+    found = adjusted(count, least, least + 50, 4)
+    # Algorithm 1 as printed leaves out min_i: its second splitter would be 30.
+    assert found.tolist() == [200 + 50 * 2 // 3, 300 + 50 * 3 // 5, 400 + 50 * 2 // 6]
+
+
+def test_splitters_follow_the_keys_in_three_subwindows():
+    random = np.random.default_rng(7)
+    keys = (random.pareto(1.1, (4, 40_000)) * 1000).astype(np.int64)
+    table, errors = None, []
+    for batch in keys:
+        table = RapTable(40_000, 32, table)
+        table.insert(np.sort(batch), np.arange(40_000, dtype=np.uint32))
+        errors.append(imbalance(table.counts))
+    assert errors[0] > 1.5 and errors[3] < 0.3
+    assert errors[3] < errors[2] + 0.1
+
+
+def test_splitters_reach_over_the_whole_of_64_bits():
+    ends = np.iinfo(np.int64)
+    found = adjusted(np.array([0, 4, 0]), np.array([0, ends.min, 0]), np.array([0, ends.max, 0]), 4)
+    assert found.tolist() == [-(1 << 62), 0, 1 << 62]
+    assert even_splitters(4, 64).tolist() == [-(1 << 62) - 1, -1, (1 << 62) - 1]
 
 
 WINDOWS = {"rows 40,90": {}, "30 s": {"time": "t", "lateness": "10 s"}, "none": {}}

@@ -1,0 +1,112 @@
+"""A hash table for pure equality: the papers' other baseline, which finds no interval but a key."""
+
+from typing import ClassVar
+
+import numpy as np
+from numba import njit
+
+from host.indexes.index import Intervals
+from host.indexes.runs import add_run, as_runs, new_runs
+from host.records import Runs
+
+__all__ = ["HashTable"]
+
+_NONE = -1
+#: Fibonacci's multiplier: the upper bits of the product depend on every bit of the key.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class HashTable:
+    """Chained buckets, about one tuple to each; the tuples lie as they came.
+
+    Intervals must be single keys or empty. See host.indexes.index.Index.
+    """
+
+    name: ClassVar[str] = "hash"
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._keys = np.empty(capacity, np.int64)
+        self._rids = np.zeros(capacity, np.uint32)
+        self._next = np.empty(capacity, np.int32)
+        self._bits = max(1, (capacity - 1).bit_length())
+        self._first = np.full(1 << self._bits, _NONE, np.int32)
+        self._held = 0
+
+    def __len__(self) -> int:
+        return self._held
+
+    @property
+    def rids(self) -> np.ndarray:
+        return self._rids[: self._held]
+
+    def insert(self, keys: np.ndarray, rids: np.ndarray) -> None:
+        end = self._held + len(keys)
+        self._keys[self._held : end] = keys
+        self._rids[self._held : end] = rids
+        _insert(self._keys, self._next, self._first, 64 - self._bits, self._held, end)
+        self._held = end
+
+    def count(self, wanted: Intervals) -> np.ndarray:
+        ends, _ = self._search(wanted)
+        return np.diff(ends, prepend=0)
+
+    def find(self, wanted: Intervals, most: int) -> Runs | None:
+        return as_runs(self._search(wanted), most)
+
+    def _search(self, wanted: Intervals) -> tuple[np.ndarray, np.ndarray]:
+        lo, hi = wanted
+        assert (hi <= lo).all(), "a hash table finds single keys"
+        found: tuple[np.ndarray, np.ndarray] = _find(
+            self._keys, self._next, self._first, 64 - self._bits, lo, hi
+        )
+        return found
+
+    def ascending(self) -> tuple[np.ndarray, np.ndarray]:
+        order = np.lexsort((self.rids, self._keys[: self._held]))
+        return self._keys[order], self._rids[order]
+
+    def archive(self) -> None:
+        """Nothing changes."""
+
+    def _check(self) -> None:
+        reached = set()
+        for bucket, first in enumerate(self._first.tolist()):
+            slot = first
+            while slot >= 0:
+                assert _bucket(self._keys[slot], 64 - self._bits) == bucket
+                assert slot not in reached
+                reached.add(slot)
+                slot = int(self._next[slot])
+        assert reached == set(range(self._held))
+
+
+@njit(cache=True, nogil=True)
+def _bucket(key, shift):  # type: ignore[no-untyped-def]
+    return np.int64((np.uint64(key) * _GOLDEN) >> np.uint64(shift))
+
+
+@njit(cache=True, nogil=True)
+def _insert(keys, behind, first, shift, begin, end):  # type: ignore[no-untyped-def]
+    for slot in range(begin, end):
+        bucket = _bucket(keys[slot], shift)
+        behind[slot] = first[bucket]
+        first[bucket] = slot
+
+
+@njit(cache=True, nogil=True)
+def _find(keys, behind, first, shift, lo, hi):  # type: ignore[no-untyped-def]
+    """A run to a tuple; equal keys of one batch lie together, last first."""
+    ends, runs, held = np.empty(len(lo), np.int64), new_runs(len(lo)), 0
+    for probe in range(len(lo)):
+        key = lo[probe]
+        slot = np.int64(_NONE)
+        if key == hi[probe]:
+            slot = np.int64(first[_bucket(key, shift)])
+        while slot >= 0:
+            if keys[slot] == key:
+                runs = add_run(runs, held, slot, 1)
+                held += 1
+            slot = np.int64(behind[slot])
+        ends[probe] = held
+    return ends, runs

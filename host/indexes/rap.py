@@ -1,0 +1,193 @@
+"""RaP-Table (PanJoin III-B): partitions of the key's range over an LLAT."""
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from host.indexes.index import Index, Intervals
+from host.indexes.llat import SIGMA, Llat, count_in, list_in, list_whole, llat, put
+from host.indexes.runs import as_runs, new_runs
+from host.indexes.search import rebound
+from host.indexes.splitters import adjusted, even_splitters
+from host.records import Runs
+
+__all__ = ["RapTable"]
+
+#: Tuples of a partition when they are spread evenly (PanJoin's N_P).
+_PARTITION = 128
+_LEAST, _LARGEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+class _Rap(NamedTuple):
+    """The partition table, its histograms, and the tuples."""
+
+    splitters: np.ndarray
+    held: np.ndarray
+    least: np.ndarray
+    largest: np.ndarray
+    table: Llat
+
+
+class RapTable:
+    """`before` is the subwindow's predecessor, whose histograms give the splitters.
+
+    See host.indexes.index.Index.
+    """
+
+    name: ClassVar[str] = "rap"
+
+    def __init__(
+        self, capacity: int, key_bits: int = 64, before: Index | None = None,
+        partition: int = _PARTITION,
+    ) -> None:  # fmt: skip
+        self.capacity = capacity
+        self.partitions = max(1, capacity // partition)
+        width = int(np.ceil(capacity / self.partitions * SIGMA))
+        if isinstance(before, RapTable) and len(before):
+            splitters = before.adjusted_splitters(self.partitions)
+        else:
+            splitters = even_splitters(self.partitions, key_bits)
+        # Entries above P are reserved: no more than P can fill up, since each holds sigma * N / P.
+        self._state = _Rap(
+            splitters,
+            np.zeros(self.partitions, np.int64),
+            np.full(self.partitions, _LARGEST),
+            np.full(self.partitions, _LEAST),
+            llat(2 * self.partitions, width, used=self.partitions),
+        )
+
+    def adjusted_splitters(self, partitions: int) -> np.ndarray:
+        """The splitters of the next subwindow, by what this one has seen."""
+        state = self._state
+        found: np.ndarray = adjusted(state.held, state.least, state.largest, partitions)
+        return found
+
+    def __len__(self) -> int:
+        return int(self._state.held.sum())
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Tuples of each partition."""
+        return self._state.held
+
+    @property
+    def rids(self) -> np.ndarray:
+        return self._state.table.rids
+
+    def insert(self, keys: np.ndarray, rids: np.ndarray) -> None:
+        _insert(self._state, keys, rids)
+
+    def count(self, wanted: Intervals) -> np.ndarray:
+        found: np.ndarray = _count(self._state, *wanted)
+        return found
+
+    def find(self, wanted: Intervals, most: int) -> Runs | None:
+        return as_runs(_find(self._state, *wanted, most), most)
+
+    def ascending(self) -> tuple[np.ndarray, np.ndarray]:
+        everything = np.array([_LEAST]), np.array([_LARGEST])
+        runs = self.find(everything, 2 * len(self) + 1)
+        assert runs is not None
+        slots = np.concatenate([p for _, p in runs.chunks(1 << 20)] or [np.empty(0, np.int64)])
+        keys, rids = self._state.table.keys[slots], self._state.table.rids[slots]
+        order = np.lexsort((rids, keys))
+        return keys[order], rids[order]
+
+    def archive(self) -> None:
+        """Nothing changes: PanJoin leaves the partitions unsorted (III-E)."""
+
+    def _check(self) -> None:
+        state, table = self._state, self._state.table
+        assert (np.diff(state.splitters) >= 0).all()
+        bounds = [_LEAST, *state.splitters.tolist(), _LARGEST]
+        width = len(table.keys) // len(table.head)
+        linked = 0
+        for part in range(self.partitions):
+            keys, entry = [], part
+            while entry >= 0:
+                begin = entry * width
+                assert table.tail[entry] <= table.head[entry] <= width
+                assert (table.head[entry] == width) == (table.next[entry] >= 0)
+                keys += table.keys[begin + table.tail[entry] : begin + table.head[entry]].tolist()
+                entry, linked = table.next[entry], linked + 1
+            assert len(keys) == state.held[part]
+            for key in keys:
+                assert key <= bounds[part + 1] and (part == 0 or key > bounds[part])
+            if keys:
+                assert (state.least[part], state.largest[part]) == (min(keys), max(keys))
+        assert linked == table.used[0] <= len(table.head) == 2 * self.partitions
+
+
+@njit(cache=True, nogil=True)
+def _insert(state, keys, rids):  # type: ignore[no-untyped-def]
+    part, parts = 0, len(state.splitters)
+    for new in range(len(keys)):
+        key = keys[new]
+        part = rebound(state.splitters, 0, part, parts, key)
+        put(state.table, part, key, rids[new])
+        state.held[part] += 1
+        state.least[part] = min(state.least[part], key)
+        state.largest[part] = max(state.largest[part], key)
+
+
+@njit(cache=True, nogil=True)
+def _in_partition(state, part, low, high):  # type: ignore[no-untyped-def]
+    """Tuples of one partition in [low, high]; its extremes may tell without a scan."""
+    if state.held[part] == 0 or state.largest[part] < low or state.least[part] > high:
+        return 0
+    if state.least[part] >= low and state.largest[part] <= high:
+        return state.held[part]
+    return count_in(state.table, part, low, high)
+
+
+@njit(cache=True, nogil=True)
+def _count(state, lo, hi):  # type: ignore[no-untyped-def]
+    found = np.zeros(len(lo), np.int64)
+    parts = len(state.splitters)
+    first = last = 0
+    before = np.empty(0, np.int64)
+    for probe in range(len(lo)):
+        low, high = lo[probe], hi[probe]
+        if low > high:
+            continue
+        # PanJoin III-F2: the target partitions of both bounds, and what lies between them.
+        first = rebound(state.splitters, 0, first, parts, low)
+        last = rebound(state.splitters, 0, max(first, last), parts, high)
+        inside = _in_partition(state, first, low, high)
+        if last > first:
+            inside += _in_partition(state, last, low, high)
+        if last - first > 4 and len(lo) > 4:
+            if len(before) == 0:
+                before = np.zeros(len(state.held) + 1, np.int64)
+                before[1:] = np.cumsum(state.held)
+            inside += before[last] - before[first + 1]
+        else:
+            for part in range(first + 1, last):
+                inside += state.held[part]
+        found[probe] = inside
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _find(state, lo, hi, most):  # type: ignore[no-untyped-def]
+    ends, runs, held = np.empty(len(lo), np.int64), new_runs(len(lo)), 0
+    parts = len(state.splitters)
+    first = last = 0
+    for probe in range(len(lo)):
+        low, high = lo[probe], hi[probe]
+        if low <= high:
+            first = rebound(state.splitters, 0, first, parts, low)
+            last = rebound(state.splitters, 0, max(first, last), parts, high)
+            for part in range(first, last + 1):
+                if state.held[part] == 0:
+                    continue
+                if state.least[part] >= low and state.largest[part] <= high:
+                    runs, held = list_whole(state.table, part, runs, held)
+                elif state.largest[part] >= low and state.least[part] <= high:
+                    runs, held = list_in(state.table, part, low, high, runs, held)
+        ends[probe] = held
+        if held > most:
+            ends[-1] = held
+            break
+    return ends, runs

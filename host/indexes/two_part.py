@@ -1,0 +1,230 @@
+"""Trees of two parts (PIM-Tree 3.2): T_S, which never changes, and T_I, which takes the new tuples.
+
+T_S is an immutable B+-tree: an ascending array, and above it levels of samples without pointers.
+T_I is a forest of B+-trees. host.indexes.merge_tree makes the papers' structures of the two.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from host.indexes.forest import LEAF, Forest, clear, first_leaf, forest, leaves_for, plant
+from host.indexes.runs import add_run, new_runs
+from host.indexes.search import lower_bound
+from host.pages import empty_pages
+
+__all__ = [
+    "NODE", "TwoPart", "count", "find", "insert", "install", "merge", "static_bound", "tree_of",
+    "two_part",
+]
+
+#: Children of a node of T_S: two cache lines of keys.
+NODE = 16
+_LAST_KEY = np.iinfo(np.int64).max
+_BEGIN, _END, _LEVELS, _DEPTH = range(4)
+
+
+class TwoPart(NamedTuple):
+    """Slots [0, capacity) and [capacity, 2 * capacity) are T_S and where the next one is built.
+
+    keys, rids  of the slots; those of T_I come behind T_S
+    samples     the levels of T_S, lowest first: the largest key of each node below
+    level       where each level begins, and how many nodes it has
+    shape       of T_S: first slot, slot behind the last, levels, and the level at which T_I is
+                partitioned (the insertion depth D_I, counted from below)
+    trees       T_I
+    """
+
+    keys: np.ndarray
+    rids: np.ndarray
+    samples: np.ndarray
+    level: np.ndarray
+    shape: np.ndarray
+    trees: Forest
+
+
+def two_part(capacity: int, mutable: int, trees: int) -> TwoPart:
+    """Empty, with room for `capacity` tuples in all and for `mutable` of them in T_I."""
+    leaves = leaves_for(mutable, trees)
+    slots = 2 * capacity + leaves * LEAF
+    rids = empty_pages(slots, np.uint32)
+    rids[:] = 0
+    levels, size, total = 0, capacity, 0
+    while size > 1 or levels == 0:
+        size = -(-size // NODE)
+        levels, total = levels + 1, total + size
+    return TwoPart(
+        empty_pages(slots, np.int64), rids, np.empty(total, np.int64),
+        np.zeros((levels, 2), np.int64), np.zeros(4, np.int64), forest(leaves, trees),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _node_bound(keys, first, stop, key):  # type: ignore[no-untyped-def]
+    """Keys of one node below `key`, all compared at once."""
+    below = 0
+    for place in range(first, stop):
+        below += keys[place] < key
+    return below
+
+
+@njit(cache=True, nogil=True)
+def _walk_down(state, key, lowest):  # type: ignore[no-untyped-def]
+    """The node of T_S on level `lowest` that a key leads to, counted on that level."""
+    node = 0
+    for level in range(state.shape[_LEVELS] - 1, lowest - 1, -1):
+        begin, size = state.level[level, 0], state.level[level, 1]
+        first = node * NODE
+        stop = min(first + NODE, size)
+        node = first + _node_bound(state.samples, begin + first, begin + stop, key)
+        if node >= size:  # behind all keys
+            return state.level[lowest, 1]
+    return node
+
+
+@njit(cache=True, nogil=True)
+def static_bound(state, key):  # type: ignore[no-untyped-def]
+    """First slot of T_S whose key is at least `key`."""
+    begin, end = state.shape[_BEGIN], state.shape[_END]
+    first = begin + _walk_down(state, key, 0) * NODE
+    if first >= end:
+        return end
+    return first + _node_bound(state.keys, first, min(first + NODE, end), key)
+
+
+@njit(cache=True, nogil=True)
+def tree_of(state, key):  # type: ignore[no-untyped-def]
+    """The tree of T_I that takes a key: that of the node of T_S at the insertion depth."""
+    if len(state.trees.root) == 1 or state.shape[_LEVELS] == 0:
+        return 0
+    depth = state.shape[_DEPTH]
+    return min(_walk_down(state, key, depth), state.level[depth, 1] - 1)
+
+
+@njit(cache=True, nogil=True)
+def insert(state, capacity, keys, rids):  # type: ignore[no-untyped-def]
+    for new in range(len(keys)):
+        tree = tree_of(state, keys[new])
+        plant(state.trees, tree, 2 * capacity, state.keys, state.rids, keys[new], rids[new])
+
+
+@njit(cache=True, nogil=True)
+def merge(state, capacity, first_rid, window):  # type: ignore[no-untyped-def]
+    """Write T_S without expired tuples and T_I, merged, into the other half; its end.
+
+    A tuple is expired unless its rid is one of the `window` from `first_rid` on, as numbers of 32
+    bits go round. T_I and T_S stay as they are; `install` makes the merged one T_S.
+    """
+    begin, end = state.shape[_BEGIN], state.shape[_END]
+    into = capacity - begin
+    out, base, slot, first = into, 2 * capacity, begin, np.uint32(first_rid)
+    for tree in range(len(state.trees.root)):
+        leaf = first_leaf(state.trees, tree, np.iinfo(np.int64).min)
+        while leaf >= 0:
+            for new in range(base + leaf * LEAF, base + leaf * LEAF + state.trees.size[leaf]):
+                key = state.keys[new]
+                while slot < end and state.keys[slot] <= key:
+                    if np.uint32(state.rids[slot] - first) < window:
+                        state.keys[out] = state.keys[slot]
+                        state.rids[out] = state.rids[slot]
+                        out += 1
+                    slot += 1
+                if np.uint32(state.rids[new] - first) < window:
+                    state.keys[out] = key
+                    state.rids[out] = state.rids[new]
+                    out += 1
+            leaf = state.trees.right[leaf]
+    while slot < end:
+        if np.uint32(state.rids[slot] - first) < window:
+            state.keys[out] = state.keys[slot]
+            state.rids[out] = state.rids[slot]
+            out += 1
+        slot += 1
+    return out
+
+
+@njit(cache=True, nogil=True)
+def install(state, capacity, end):  # type: ignore[no-untyped-def]
+    """Make the other half T_S, from the bottom up (PIM-Tree 3.3.1), and every tree empty."""
+    begin = capacity - state.shape[_BEGIN]
+    state.shape[_BEGIN], state.shape[_END] = begin, end
+    size, at, levels, depth = end - begin, 0, 0, 0
+    while size > 1 or levels == 0:
+        nodes = -(-size // NODE)
+        for node in range(nodes):
+            last = min((node + 1) * NODE, size) - 1
+            if levels == 0:
+                state.samples[at + node] = state.keys[begin + last]
+            else:
+                state.samples[at + node] = state.samples[state.level[levels - 1, 0] + last]
+        state.level[levels, 0], state.level[levels, 1] = at, nodes
+        if nodes > len(state.trees.root):
+            depth = levels + 1
+        at, size, levels = at + nodes, nodes, levels + 1
+    state.shape[_LEVELS] = levels if end > begin else 0
+    state.shape[_DEPTH] = min(depth, levels - 1)
+    clear(state.trees)
+
+
+@njit(cache=True, nogil=True)
+def count(state, capacity, lo, hi):  # type: ignore[no-untyped-def]
+    found = np.zeros(len(lo), np.int64)
+    for probe in range(len(lo)):
+        low, high = lo[probe], hi[probe]
+        if low > high:
+            continue
+        end = state.shape[_END]
+        if high < _LAST_KEY:
+            end = static_bound(state, high + 1)
+        inside = end - static_bound(state, low)
+        # Trees follow each other as their leaves do: the tail of one leads to the head of the next.
+        for tree in range(tree_of(state, low), tree_of(state, high) + 1):
+            leaf = first_leaf(state.trees, tree, low)
+            while leaf >= 0:
+                first, held = 2 * capacity + leaf * LEAF, state.trees.size[leaf]
+                start = lower_bound(state.keys, first, first + held, low)
+                stop = first + held
+                if held and state.keys[stop - 1] > high:
+                    stop = lower_bound(state.keys, start, stop, high + 1)
+                    inside += stop - start
+                    break
+                inside += stop - start
+                leaf = state.trees.right[leaf]
+        found[probe] = inside
+    return found
+
+
+@njit(cache=True, nogil=True)
+def find(state, capacity, lo, hi, most):  # type: ignore[no-untyped-def]
+    ends, runs, held_runs = np.empty(len(lo), np.int64), new_runs(len(lo)), 0
+    for probe in range(len(lo)):
+        low, high = lo[probe], hi[probe]
+        if low <= high:
+            end = state.shape[_END]
+            if high < _LAST_KEY:
+                end = static_bound(state, high + 1)
+            begin = static_bound(state, low)
+            if end > begin:
+                runs = add_run(runs, held_runs, begin, end - begin)
+                held_runs += 1
+            for tree in range(tree_of(state, low), tree_of(state, high) + 1):
+                leaf = first_leaf(state.trees, tree, low)
+                while leaf >= 0 and held_runs <= most:
+                    first, held = 2 * capacity + leaf * LEAF, state.trees.size[leaf]
+                    start = lower_bound(state.keys, first, first + held, low)
+                    stop = first + held
+                    beyond = held > 0 and state.keys[stop - 1] > high
+                    if beyond:
+                        stop = lower_bound(state.keys, start, stop, high + 1)
+                    if stop > start:
+                        runs = add_run(runs, held_runs, start, stop - start)
+                        held_runs += 1
+                    if beyond:
+                        break
+                    leaf = state.trees.right[leaf]
+        ends[probe] = held_runs
+        if held_runs > most:
+            ends[-1] = held_runs
+            break
+    return ends, runs

@@ -1,0 +1,299 @@
+"""WiB+-Tree (PanJoin III-C): a B+-tree whose leaves are wide, unsorted, and kept in an LLAT."""
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from host.indexes.index import Intervals
+from host.indexes.llat import SIGMA, Llat, count_in, list_in, list_whole, llat, longer, put
+from host.indexes.runs import as_runs, new_runs
+from host.indexes.wib_path import Inner, add_separator, find_leaf, inner_nodes, new_path
+from host.records import Runs
+
+__all__ = ["WibTree"]
+
+#: Tuples of a leaf before it is split; half of them is what leaves have at least, mostly.
+_LEAF = 192
+_LEAST, _LARGEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+class _Wib(NamedTuple):
+    """A leaf is named by its first entry in the LLAT.
+
+    held, least, largest  of each leaf
+    right                  the leaf with the next greater keys, -1 behind the last
+    """
+
+    inner: Inner
+    held: np.ndarray
+    least: np.ndarray
+    largest: np.ndarray
+    right: np.ndarray
+    table: Llat
+
+
+class WibTree:
+    """Equal keys share a leaf, so that no separator comes twice; only such a leaf outgrows an
+    entry of the LLAT. See host.indexes.index.Index.
+    """
+
+    name: ClassVar[str] = "wib"
+
+    def __init__(self, capacity: int, leaf: int = _LEAF) -> None:
+        self.capacity = capacity
+        self._held = 0
+        width = max(2, min(leaf, capacity))
+        # PtrG points to the first partition: the empty tree has one leaf, and it is that.
+        entries = 2 + 2 * int(np.ceil(capacity / width * SIGMA))
+        self._state = _state(llat(entries, width, used=1), inner_nodes(entries))
+
+    def __len__(self) -> int:
+        return self._held
+
+    @property
+    def rids(self) -> np.ndarray:
+        return self._state.table.rids
+
+    def insert(self, keys: np.ndarray, rids: np.ndarray) -> None:
+        done = _insert(self._state, keys, rids, 0)
+        while done < len(keys):
+            # Lopsided splits around keys that come often may need more entries than the paper's 2P.
+            self._grow()
+            done = _insert(self._state, keys, rids, done)
+        self._held += len(keys)
+
+    def _grow(self) -> None:
+        state = self._state
+        held = len(state.held)
+        grown = _state(longer(state.table, 2 * held), inner_nodes(2 * held, state.inner))
+        for old, new in zip(state[1:5], grown[1:5], strict=True):
+            new[:held] = old
+        self._state = grown
+
+    def count(self, wanted: Intervals) -> np.ndarray:
+        found: np.ndarray = _count(self._state, *wanted)
+        return found
+
+    def find(self, wanted: Intervals, most: int) -> Runs | None:
+        return as_runs(_find(self._state, *wanted, most), most)
+
+    def ascending(self) -> tuple[np.ndarray, np.ndarray]:
+        everything = np.array([_LEAST]), np.array([_LARGEST])
+        runs = self.find(everything, 2 * len(self) + 1)
+        assert runs is not None
+        slots = np.concatenate([p for _, p in runs.chunks(1 << 20)] or [np.empty(0, np.int64)])
+        keys, rids = self._state.table.keys[slots], self._state.table.rids[slots]
+        order = np.lexsort((rids, keys))
+        return keys[order], rids[order]
+
+    def archive(self) -> None:
+        """Nothing changes: PanJoin leaves the leaves unsorted (III-E)."""
+
+    def _check(self) -> None:
+        state, table = self._state, self._state.table
+        width = len(table.keys) // len(table.head)
+        leaves = state.inner.leaves()
+        total = 0
+        for place, (leaf, low, high) in enumerate(leaves):
+            assert state.right[leaf] == (leaves[place + 1][0] if place + 1 < len(leaves) else -1)
+            keys, entry, entries = [], leaf, 0
+            while entry >= 0:
+                begin = entry * width
+                keys += table.keys[begin : begin + table.head[entry]].tolist()
+                entry, entries = table.next[entry], entries + 1
+            assert len(keys) == state.held[leaf]
+            assert all(low <= key <= high for key in keys)
+            assert entries == 1 or len(set(keys)) == 1, "only equal keys outgrow a leaf"
+            if keys:
+                assert (state.least[leaf], state.largest[leaf]) == (min(keys), max(keys))
+            total += len(keys)
+        assert total == self._held
+
+
+def _state(table: Llat, inner: Inner) -> _Wib:
+    entries = len(table.head)
+    return _Wib(
+        inner, np.zeros(entries, np.int64), np.full(entries, _LARGEST), np.full(entries, _LEAST),
+        np.full(entries, -1), table,
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _insert(state, keys, rids, done):  # type: ignore[no-untyped-def]
+    """Insert from place `done` on; where it stopped, which is before the end if room is short."""
+    path = new_path()
+    table = state.table
+    width = len(table.keys) // len(table.head)
+    for new in range(done, len(keys)):
+        # What one tuple may need: an entry for a split, one for a chain, and inner nodes.
+        if table.used[0] + 2 > len(table.head):
+            return new
+        key = keys[new]
+        leaf = find_leaf(state.inner, path, key)
+        if state.held[leaf] >= width - 1:
+            pure = state.least[leaf] == state.largest[leaf]
+            if not pure or key != state.least[leaf]:
+                leaf = _split(state, path, leaf, key, pure)
+        put(table, leaf, key, rids[new])
+        state.held[leaf] += 1
+        state.least[leaf] = min(state.least[leaf], key)
+        state.largest[leaf] = max(state.largest[leaf], key)
+    return len(keys)
+
+
+@njit(cache=True, nogil=True)
+def _split(state, path, leaf, key, pure):  # type: ignore[no-untyped-def]
+    """Make two leaves of a full one; that which takes `key`."""
+    new = state.table.used[0]
+    state.table.used[0] += 1
+    state.right[new] = state.right[leaf]
+    state.right[leaf] = new
+    if not pure:
+        separator = _halve(state, leaf, new)
+    elif key > state.largest[leaf]:
+        separator = state.largest[leaf]
+    else:
+        # The smaller key gets the old place in the tree, and the equal ones move behind it.
+        separator = key
+        _exchange(state, leaf, new)
+    add_separator(state.inner, path, separator, new)
+    return leaf if key <= separator else new
+
+
+@njit(cache=True, nogil=True)
+def _exchange(state, leaf, new):  # type: ignore[no-untyped-def]
+    """Move the tuples of a leaf that is one key to an empty leaf, entry by entry."""
+    table = state.table
+    width = len(table.keys) // len(table.head)
+    begin, into, held = leaf * width, new * width, table.head[leaf]
+    table.keys[into : into + held] = table.keys[begin : begin + held]
+    table.rids[into : into + held] = table.rids[begin : begin + held]
+    table.head[new], table.head[leaf] = held, 0
+    table.next[new], table.next[leaf] = table.next[leaf], -1
+    table.last[new] = new if table.last[leaf] == leaf else table.last[leaf]
+    table.last[leaf] = leaf
+    state.held[new], state.held[leaf] = state.held[leaf], 0
+    state.least[new], state.least[leaf] = state.least[leaf], _LARGEST
+    state.largest[new], state.largest[leaf] = state.largest[leaf], _LEAST
+
+
+@njit(cache=True, nogil=True)
+def _halve(state, leaf, new):  # type: ignore[no-untyped-def]
+    """Sort a leaf, and move its upper half to an empty one; the largest key that stays."""
+    table = state.table
+    width = len(table.keys) // len(table.head)
+    begin, into, held = leaf * width, new * width, table.head[leaf]
+    keys, rids = table.keys[begin : begin + held], table.rids[begin : begin + held]
+    _sort(keys, rids)
+    # As near to the middle as two keys differ.
+    middle, step = held // 2, 0
+    while True:
+        low, high = middle - step, middle + step
+        if low > 0 and keys[low - 1] != keys[low]:
+            cut = low
+            break
+        if high < held and keys[high - 1] != keys[high]:
+            cut = high
+            break
+        step += 1
+    moved = held - cut
+    table.keys[into : into + moved] = keys[cut:]
+    table.rids[into : into + moved] = rids[cut:]
+    table.head[leaf], table.head[new] = cut, moved
+    state.held[leaf], state.held[new] = cut, moved
+    state.least[new], state.largest[new] = keys[cut], keys[held - 1]
+    state.least[leaf], state.largest[leaf] = keys[0], keys[cut - 1]
+    return keys[cut - 1]
+
+
+@njit(cache=True, nogil=True)
+def _sort(keys, rids):  # type: ignore[no-untyped-def]
+    """Shell's sort: in place, and short."""
+    gap = 1
+    while gap < len(keys) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for place in range(gap, len(keys)):
+            key, rid, into = keys[place], rids[place], place
+            while into >= gap and keys[into - gap] > key:
+                keys[into], rids[into] = keys[into - gap], rids[into - gap]
+                into -= gap
+            keys[into], rids[into] = key, rid
+        gap //= 3
+
+
+@njit(cache=True, nogil=True)
+def _in_leaf(state, leaf, low, high):  # type: ignore[no-untyped-def]
+    """Tuples of one leaf in [low, high]; its extremes may tell without a scan."""
+    if state.held[leaf] == 0 or state.largest[leaf] < low or state.least[leaf] > high:
+        return 0
+    if state.least[leaf] >= low and state.largest[leaf] <= high:
+        return state.held[leaf]
+    return count_in(state.table, leaf, low, high)
+
+
+@njit(cache=True, nogil=True)
+def _before(state):  # type: ignore[no-untyped-def]
+    """Tuples in the leaves up to and with each."""
+    result = np.zeros(len(state.held), np.int64)
+    leaf, total = find_leaf(state.inner, new_path(), _LEAST), 0
+    while leaf >= 0:
+        total += state.held[leaf]
+        result[leaf] = total
+        leaf = state.right[leaf]
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _count(state, lo, hi):  # type: ignore[no-untyped-def]
+    found = np.zeros(len(lo), np.int64)
+    low_path, high_path = new_path(), new_path()
+    before, walked = np.empty(0, np.int64), 0
+    for probe in range(len(lo)):
+        low, high = lo[probe], hi[probe]
+        if low > high:
+            continue
+        first = find_leaf(state.inner, low_path, low)
+        last = find_leaf(state.inner, high_path, high)
+        inside = _in_leaf(state, first, low, high)
+        if last != first:
+            inside += _in_leaf(state, last, low, high)
+            if len(before):
+                inside += before[last] - state.held[last] - before[first]
+            else:
+                leaf = state.right[first]
+                while leaf != last:
+                    inside += state.held[leaf]
+                    leaf = state.right[leaf]
+                    walked += 1
+        found[probe] = inside
+        # Leaves in between were walked along more often than once each: sum them up once.
+        if len(before) == 0 and walked > state.table.used[0]:
+            before = _before(state)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _find(state, lo, hi, most):  # type: ignore[no-untyped-def]
+    ends, runs, held = np.empty(len(lo), np.int64), new_runs(len(lo)), 0
+    path = new_path()
+    for probe in range(len(lo)):
+        low, high = lo[probe], hi[probe]
+        leaf = -1
+        if low <= high:
+            leaf = find_leaf(state.inner, path, low)
+        while leaf >= 0 and held <= most:
+            if state.held[leaf] > 0:
+                if state.least[leaf] > high:
+                    break
+                if state.least[leaf] >= low and state.largest[leaf] <= high:
+                    runs, held = list_whole(state.table, leaf, runs, held)
+                elif state.largest[leaf] >= low:
+                    runs, held = list_in(state.table, leaf, low, high, runs, held)
+            leaf = state.right[leaf]
+        ends[probe] = held
+        if held > most:
+            ends[-1] = held
+            break
+    return ends, runs
