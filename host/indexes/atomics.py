@@ -5,9 +5,11 @@ All work on an element of a contiguous int64 array. A lock is an element that is
 
 from typing import Any
 
-from numba import extending, njit, types
+from numba import extending, types
 
-__all__ = ["fetch_add", "load", "lock", "store", "try_lock", "unlock"]
+from host.indexes.compiling import compiled
+
+__all__ = ["fetch_add", "load", "lock", "store", "try_lock", "unlock", "wait"]
 
 #: Its own type says nothing of what is made of it.
 _intrinsic: Any = extending.intrinsic
@@ -70,13 +72,13 @@ def store(typingctx: Any, array: Any, place: Any, value: Any) -> Any:
     return signature, generate
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def try_lock(locks, place):  # type: ignore[no-untyped-def]
     """Test and set: whether the lock is this thread's now."""
     return _exchange(locks, place, 1) == 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def lock(locks, place):  # type: ignore[no-untyped-def]
     """Wait for a lock; a waiting thread leaves the processor to the one that holds it."""
     spins = 0
@@ -87,6 +89,12 @@ def lock(locks, place):  # type: ignore[no-untyped-def]
                 _sched_yield()
 
 
-@njit(cache=True, nogil=True)
+@compiled
+def wait():  # type: ignore[no-untyped-def]
+    """Leave the processor to another thread for a moment."""
+    _sched_yield()
+
+
+@compiled
 def unlock(locks, place):  # type: ignore[no-untyped-def]
     store(locks, place, 0)

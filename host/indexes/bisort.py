@@ -3,11 +3,11 @@
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
+from host.indexes.compiling import compiled
 from host.indexes.index import Intervals
 from host.indexes.memory import move
-from host.indexes.runs import add_run, as_runs, new_runs
+from host.indexes.runs import add_run, list_runs
 from host.indexes.search import lower_bound, rebound
 from host.pages import empty_pages
 from host.records import Runs
@@ -70,11 +70,17 @@ class BISortIndex:
         self._index[sampled:ends] = self._keys[sampled * _PARTITION : self._main : _PARTITION]
 
     def count(self, wanted: Intervals) -> np.ndarray:
-        found: np.ndarray = _count(*self._searched, *wanted)
+        found = np.empty(len(wanted[0]), np.int64)
+        _count(*self._searched, *wanted, self._start, found)
         return found
 
     def find(self, wanted: Intervals, most: int) -> Runs | None:
-        return as_runs(_find(*self._searched, *wanted), most)
+        return list_runs(_find, (*self._searched, self._start), wanted, most)
+
+    @property
+    def _start(self) -> np.ndarray:
+        """Where the searches of a batch begin: in the index array and in the buffer."""
+        return np.array([0, 0, self.capacity, self.capacity])
 
     @property
     def _searched(self) -> tuple[np.ndarray, np.ndarray, int, int, int]:
@@ -99,7 +105,7 @@ class BISortIndex:
         assert self._buffered <= self.buffer and len(self) <= self.capacity
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _merge(keys, rids, base, held, new_keys, new_rids):  # type: ignore[no-untyped-def]
     """Merge a batch into the `held` ones from `base` on, in place from the back.
 
@@ -135,7 +141,7 @@ def _merge(keys, rids, base, held, new_keys, new_rids):  # type: ignore[no-untyp
     return first
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _bound(keys, index, main, partition, key):  # type: ignore[no-untyped-def]
     """The index array's first place at or behind the key, and the main array's."""
     partition = rebound(index, 0, partition, len(index), key)
@@ -143,7 +149,7 @@ def _bound(keys, index, main, partition, key):  # type: ignore[no-untyped-def]
     return partition, lower_bound(keys, first, min(partition * _PARTITION, main), key)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _ends(keys, index, main, base, buffered, lo, hi, state):  # type: ignore[no-untyped-def]
     """The runs of [lo, hi] in the main array and in the buffer; `state` is where to begin."""
     above = hi + 1 if hi < _LAST_KEY else hi
@@ -159,31 +165,29 @@ def _ends(keys, index, main, base, buffered, lo, hi, state):  # type: ignore[no-
     return start, stop, state[2], other
 
 
-@njit(cache=True, nogil=True)
-def _count(keys, index, main, base, buffered, lo, hi):  # type: ignore[no-untyped-def]
-    found = np.empty(len(lo), np.int64)
-    state = np.array([0, 0, base, base])
+@compiled
+def _count(keys, index, main, base, buffered, lo, hi, state, found):  # type: ignore[no-untyped-def]
     for probe in range(len(lo)):
         start, stop, first, last = _ends(
             keys, index, main, base, buffered, lo[probe], hi[probe], state
         )
         found[probe] = stop - start + last - first
-    return found
 
 
-@njit(cache=True, nogil=True)
-def _find(keys, index, main, base, buffered, lo, hi):  # type: ignore[no-untyped-def]
-    ends, runs, held = np.empty(len(lo), np.int64), new_runs(2 * len(lo)), 0
-    state = np.array([0, 0, base, base])
-    for probe in range(len(lo)):
+@compiled
+def _find(  # type: ignore[no-untyped-def]
+    keys, index, main, base, buffered, state, lo, hi, done, held, ends, runs
+):
+    for probe in range(done, len(lo)):
+        before = held
         start, stop, first, last = _ends(
             keys, index, main, base, buffered, lo[probe], hi[probe], state
         )
         if stop > start:
-            runs = add_run(runs, held, start, stop - start)
-            held += 1
+            held = add_run(runs, held, start, stop - start)
         if last > first:
-            runs = add_run(runs, held, first, last - first)
-            held += 1
+            held = add_run(runs, held, first, last - first)
+        if held > runs.shape[1]:
+            return probe, before
         ends[probe] = held
-    return ends, runs
+    return len(lo), held

@@ -8,9 +8,10 @@ by many.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from host.indexes.atomics import fetch_add
+from host.indexes.compiling import compiled
+from host.indexes.memory import move
 from host.indexes.search import lower_bound, upper_bound
 
 __all__ = ["LEAF", "Forest", "clear", "first_leaf", "forest", "leaves_for", "plant", "remove"]
@@ -61,7 +62,7 @@ def forest(leaves: int, trees: int) -> Forest:
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def clear(forest):  # type: ignore[no-untyped-def]
     """Make all trees empty."""
     forest.root[:] = _NONE
@@ -69,7 +70,7 @@ def clear(forest):  # type: ignore[no-untyped-def]
     forest.used[:] = 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def first_leaf(forest, tree, key):  # type: ignore[no-untyped-def]
     """The first leaf that may hold keys of at least `key`; -1 if the tree is empty."""
     node = forest.root[tree]
@@ -79,7 +80,7 @@ def first_leaf(forest, tree, key):  # type: ignore[no-untyped-def]
     return node
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def plant(forest, tree, base, keys, rids, key, rid):  # type: ignore[no-untyped-def]
     """Insert a tuple into a tree, behind equal keys."""
     if forest.root[tree] < 0:
@@ -95,15 +96,14 @@ def plant(forest, tree, base, keys, rids, key, rid):  # type: ignore[no-untyped-
             leaf = new
     first, held = base + leaf * LEAF, forest.size[leaf]
     place = upper_bound(keys, first, first + held, key)
-    for slot in range(first + held, place, -1):
-        keys[slot] = keys[slot - 1]
-        rids[slot] = rids[slot - 1]
+    move(keys, place + 1, place, first + held - place)
+    move(rids, place + 1, place, first + held - place)
     keys[place] = key
     rids[place] = rid
     forest.size[leaf] = held + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _descend(forest, tree, key, levels):  # type: ignore[no-untyped-def]
     """What lies `levels` below the root on the way to where a key is inserted."""
     node = forest.root[tree]
@@ -113,21 +113,21 @@ def _descend(forest, tree, key, levels):  # type: ignore[no-untyped-def]
     return node
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _split_leaf(forest, leaf, base, keys, rids):  # type: ignore[no-untyped-def]
     """Move the upper half of a full leaf to a new one behind it."""
     new = fetch_add(forest.used, 0, 1)
     half = LEAF // 2
     begin, into = base + leaf * LEAF + half, base + new * LEAF
-    keys[into : into + half] = keys[begin : begin + half]
-    rids[into : into + half] = rids[begin : begin + half]
+    move(keys, into, begin, half)
+    move(rids, into, begin, half)
     forest.size[leaf] = forest.size[new] = half
     forest.right[new] = forest.right[leaf]
     forest.right[leaf] = new
     return new
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add(forest, tree, key, separator, child):  # type: ignore[no-untyped-def]
     """Put a child behind the one that `key` leads to, from the lowest inner level up."""
     level = forest.height[tree] - 1
@@ -139,8 +139,10 @@ def _add(forest, tree, key, separator, child):  # type: ignore[no-untyped-def]
             return
         new, half = fetch_add(forest.used, 1, 1), FANOUT // 2
         between = forest.separators[node, half - 1]
-        forest.children[new, :half] = forest.children[node, half:]
-        forest.separators[new, : half - 1] = forest.separators[node, half:]
+        for at in range(half):
+            forest.children[new, at] = forest.children[node, half + at]
+        for at in range(half - 1):
+            forest.separators[new, at] = forest.separators[node, half + at]
         forest.fill[node] = forest.fill[new] = half
         if place < half:
             _put(forest, node, place, separator, child)
@@ -156,7 +158,7 @@ def _add(forest, tree, key, separator, child):  # type: ignore[no-untyped-def]
     forest.height[tree] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _put(forest, node, place, separator, child):  # type: ignore[no-untyped-def]
     fill = forest.fill[node]
     for at in range(fill - 1, place, -1):
@@ -167,7 +169,7 @@ def _put(forest, node, place, separator, child):  # type: ignore[no-untyped-def]
     forest.fill[node] = fill + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def remove(forest, tree, base, keys, rids, key, rid):  # type: ignore[no-untyped-def]
     """Delete the tuple with that key and rid; whether it was there.
 
@@ -179,9 +181,8 @@ def remove(forest, tree, base, keys, rids, key, rid):  # type: ignore[no-untyped
         slot = lower_bound(keys, first, first + held, key)
         while slot < first + held and keys[slot] == key:
             if rids[slot] == rid:
-                for at in range(slot, first + held - 1):
-                    keys[at] = keys[at + 1]
-                    rids[at] = rids[at + 1]
+                move(keys, slot, slot + 1, first + held - slot - 1)
+                move(rids, slot, slot + 1, first + held - slot - 1)
                 forest.size[leaf] = held - 1
                 return True
             slot += 1

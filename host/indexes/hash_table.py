@@ -3,10 +3,10 @@
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
+from host.indexes.compiling import compiled
 from host.indexes.index import Intervals
-from host.indexes.runs import add_run, as_runs, new_runs
+from host.indexes.runs import add_run, list_runs
 from host.records import Runs
 
 __all__ = ["HashTable"]
@@ -48,19 +48,17 @@ class HashTable:
         self._held = end
 
     def count(self, wanted: Intervals) -> np.ndarray:
-        ends, _ = self._search(wanted)
-        return np.diff(ends, prepend=0)
+        found = np.empty(len(wanted[0]), np.int64)
+        _count(*self._searched(wanted), *wanted, found)
+        return found
 
     def find(self, wanted: Intervals, most: int) -> Runs | None:
-        return as_runs(self._search(wanted), most)
+        return list_runs(_find, self._searched(wanted), wanted, most)
 
-    def _search(self, wanted: Intervals) -> tuple[np.ndarray, np.ndarray]:
+    def _searched(self, wanted: Intervals) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         lo, hi = wanted
         assert (hi <= lo).all(), "a hash table finds single keys"
-        found: tuple[np.ndarray, np.ndarray] = _find(
-            self._keys, self._next, self._first, 64 - self._bits, lo, hi
-        )
-        return found
+        return self._keys, self._next, self._first, 64 - self._bits
 
     def ascending(self) -> tuple[np.ndarray, np.ndarray]:
         order = np.lexsort((self.rids, self._keys[: self._held]))
@@ -81,12 +79,12 @@ class HashTable:
         assert reached == set(range(self._held))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _bucket(key, shift):  # type: ignore[no-untyped-def]
     return np.int64((np.uint64(key) * _GOLDEN) >> np.uint64(shift))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _insert(keys, behind, first, shift, begin, end):  # type: ignore[no-untyped-def]
     for slot in range(begin, end):
         bucket = _bucket(keys[slot], shift)
@@ -94,19 +92,29 @@ def _insert(keys, behind, first, shift, begin, end):  # type: ignore[no-untyped-
         first[bucket] = slot
 
 
-@njit(cache=True, nogil=True)
-def _find(keys, behind, first, shift, lo, hi):  # type: ignore[no-untyped-def]
-    """A run to a tuple; equal keys of one batch lie together, last first."""
-    ends, runs, held = np.empty(len(lo), np.int64), new_runs(len(lo)), 0
+@compiled
+def _count(keys, behind, first, shift, lo, hi, found):  # type: ignore[no-untyped-def]
     for probe in range(len(lo)):
-        key = lo[probe]
-        slot = np.int64(_NONE)
+        key, inside, slot = lo[probe], 0, np.int64(_NONE)
+        if key == hi[probe]:
+            slot = np.int64(first[_bucket(key, shift)])
+        while slot >= 0:
+            inside += keys[slot] == key
+            slot = np.int64(behind[slot])
+        found[probe] = inside
+
+
+@compiled
+def _find(keys, behind, first, shift, lo, hi, done, held, ends, runs):  # type: ignore[no-untyped-def]
+    for probe in range(done, len(lo)):
+        key, before, slot = lo[probe], held, np.int64(_NONE)
         if key == hi[probe]:
             slot = np.int64(first[_bucket(key, shift)])
         while slot >= 0:
             if keys[slot] == key:
-                runs = add_run(runs, held, slot, 1)
-                held += 1
+                held = add_run(runs, held, slot, 1)
             slot = np.int64(behind[slot])
+        if held > runs.shape[1]:
+            return probe, before
         ends[probe] = held
-    return ends, runs
+    return len(lo), held

@@ -7,12 +7,15 @@ a little more. A partition that is larger goes on in another entry: its Next.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from host.indexes.compiling import compiled
 from host.indexes.runs import add_run
 from host.pages import empty_pages
 
-__all__ = ["SIGMA", "Llat", "count_in", "expire", "list_in", "list_whole", "llat", "longer", "put"]
+__all__ = [
+    "SIGMA", "Llat", "count_in", "expire", "list_block", "list_in", "list_whole", "llat", "longer",
+    "put",
+]
 
 #: How much more than its even share an entry holds; PanJoin suggests 1.10 to 1.25.
 SIGMA = 1.25
@@ -62,7 +65,7 @@ def longer(table: Llat, entries: int) -> Llat:
     return result
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def put(table, partition, key, rid):  # type: ignore[no-untyped-def]
     """Insert at the partition's Head."""
     width = len(table.keys) // len(table.head)
@@ -77,7 +80,7 @@ def put(table, partition, key, rid):  # type: ignore[no-untyped-def]
         table.used[0] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def expire(table, partition):  # type: ignore[no-untyped-def]
     """Delete the partition's oldest tuple; its slot, -1 if there is none."""
     width = len(table.keys) // len(table.head)
@@ -90,7 +93,7 @@ def expire(table, partition):  # type: ignore[no-untyped-def]
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def count_in(table, partition, low, high):  # type: ignore[no-untyped-def]
     """Tuples of a partition in [low, high]."""
     width = len(table.keys) // len(table.head)
@@ -103,41 +106,39 @@ def count_in(table, partition, low, high):  # type: ignore[no-untyped-def]
     return inside
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def list_in(table, partition, low, high, runs, held):  # type: ignore[no-untyped-def]
-    """Put the runs of slots in [low, high] behind the `held` ones; the runs and their number."""
+    """Put the runs of slots in [low, high] behind the `held` ones; their number then."""
     width = len(table.keys) // len(table.head)
     entry = partition
     while entry >= 0:
         stop = entry * width + table.head[entry]
         for first in range(entry * width + table.tail[entry], stop, _BLOCK):
             part = table.keys[first : min(first + _BLOCK, stop)]
-            inside = 0
-            for slot in range(len(part)):
-                inside += (part[slot] >= low) & (part[slot] <= high)
-            if inside > 0:
-                runs, held = _list_block(part, first, low, high, runs, held)
+            held = list_block(part, first, low, high, runs, held)
         entry = table.next[entry]
-    return runs, held
+    return held
 
 
-@njit(cache=True, nogil=True)
-def _list_block(keys, first, low, high, runs, held):  # type: ignore[no-untyped-def]
-    begin = -1
+@compiled
+def list_block(keys, first, low, high, runs, held):  # type: ignore[no-untyped-def]
+    """The same of a few keys, whose slots begin at `first`."""
+    inside = 0
     for slot in range(len(keys)):
-        inside = (keys[slot] >= low) & (keys[slot] <= high)
-        if inside and begin < 0:
-            begin = slot
-        elif not inside and begin >= 0:
-            runs = add_run(runs, held, first + begin, slot - begin)
-            held, begin = held + 1, -1
+        inside += (keys[slot] >= low) & (keys[slot] <= high)
+    begin = -1
+    for slot in range(len(keys) if inside else 0):
+        if keys[slot] >= low and keys[slot] <= high:
+            if begin < 0:
+                begin = slot
+        elif begin >= 0:
+            held, begin = add_run(runs, held, first + begin, slot - begin), -1
     if begin >= 0:
-        runs = add_run(runs, held, first + begin, len(keys) - begin)
-        held += 1
-    return runs, held
+        held = add_run(runs, held, first + begin, len(keys) - begin)
+    return held
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def list_whole(table, partition, runs, held):  # type: ignore[no-untyped-def]
     """The same of all tuples of a partition: a run to an entry."""
     width = len(table.keys) // len(table.head)
@@ -145,7 +146,6 @@ def list_whole(table, partition, runs, held):  # type: ignore[no-untyped-def]
     while entry >= 0:
         size = table.head[entry] - table.tail[entry]
         if size > 0:
-            runs = add_run(runs, held, entry * width + table.tail[entry], size)
-            held += 1
+            held = add_run(runs, held, entry * width + table.tail[entry], size)
         entry = table.next[entry]
-    return runs, held
+    return held

@@ -3,16 +3,19 @@
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
+from host.indexes.compiling import compiled
 from host.indexes.index import Intervals
-from host.indexes.runs import add_run, as_runs, new_runs
+from host.indexes.llat import list_block
+from host.indexes.runs import list_runs
 from host.records import Runs
 
 __all__ = ["LoopIndex"]
 
 #: Tuples that all probes of a batch look at before the next: they stay in the nearest cache.
 _BLOCK = 1 << 11
+#: Tuples that are compared at once before single ones are looked at.
+_SMALL_BLOCK = 64
 
 
 class LoopIndex:
@@ -40,11 +43,12 @@ class LoopIndex:
         self._held = end
 
     def count(self, wanted: Intervals) -> np.ndarray:
-        found: np.ndarray = _count(self._keys[: self._held], *wanted)
+        found = np.zeros(len(wanted[0]), np.int64)
+        _count(self._keys[: self._held], *wanted, found)
         return found
 
     def find(self, wanted: Intervals, most: int) -> Runs | None:
-        return as_runs(_find(self._keys[: self._held], *wanted, most), most)
+        return list_runs(_find, (self._keys[: self._held],), wanted, most)
 
     def ascending(self) -> tuple[np.ndarray, np.ndarray]:
         order = np.lexsort((self.rids, self._keys[: self._held]))
@@ -57,9 +61,8 @@ class LoopIndex:
         assert 0 <= self._held <= self.capacity
 
 
-@njit(cache=True, nogil=True)
-def _count(keys, lo, hi):  # type: ignore[no-untyped-def]
-    found = np.zeros(len(lo), np.int64)
+@compiled
+def _count(keys, lo, hi, found):  # type: ignore[no-untyped-def]
     for block in range(0, len(keys), _BLOCK):
         part = keys[block : block + _BLOCK]
         for probe in range(len(lo)):
@@ -67,26 +70,16 @@ def _count(keys, lo, hi):  # type: ignore[no-untyped-def]
             for slot in range(len(part)):
                 inside += (part[slot] >= low) & (part[slot] <= high)
             found[probe] += inside
-    return found
 
 
-@njit(cache=True, nogil=True)
-def _find(keys, lo, hi, most):  # type: ignore[no-untyped-def]
-    ends, runs, held = np.empty(len(lo), np.int64), new_runs(len(lo)), 0
-    for probe in range(len(lo)):
-        low, high, begin = lo[probe], hi[probe], -1
-        for slot in range(len(keys)):
-            inside = (keys[slot] >= low) & (keys[slot] <= high)
-            if inside and begin < 0:
-                begin = slot
-            elif not inside and begin >= 0:
-                runs = add_run(runs, held, begin, slot - begin)
-                held, begin = held + 1, -1
-        if begin >= 0:
-            runs = add_run(runs, held, begin, len(keys) - begin)
-            held += 1
+@compiled
+def _find(keys, lo, hi, done, held, ends, runs):  # type: ignore[no-untyped-def]
+    for probe in range(done, len(lo)):
+        before = held
+        for block in range(0, len(keys), _SMALL_BLOCK):
+            part = keys[block : block + _SMALL_BLOCK]
+            held = list_block(part, block, lo[probe], hi[probe], runs, held)
+        if held > runs.shape[1]:
+            return probe, before
         ends[probe] = held
-        if held > most:
-            ends[-1] = held
-            break
-    return ends, runs
+    return len(lo), held

@@ -7,7 +7,7 @@ import numpy as np
 from host.indexes import two_part
 from host.indexes.forest import LEAF
 from host.indexes.index import Intervals
-from host.indexes.runs import as_runs
+from host.indexes.runs import list_runs
 from host.indexes.two_part import NODE
 from host.records import Runs
 
@@ -53,11 +53,12 @@ class _TwoPartIndex:
         self._static, self._planted = len(self), 0
 
     def count(self, wanted: Intervals) -> np.ndarray:
-        found: np.ndarray = two_part.count(self._state, self.capacity, *wanted)
+        found = np.empty(len(wanted[0]), np.int64)
+        two_part.count(self._state, self.capacity, *wanted, found)
         return found
 
     def find(self, wanted: Intervals, most: int) -> Runs | None:
-        return as_runs(two_part.find(self._state, self.capacity, *wanted, most), most)
+        return list_runs(two_part.find, (self._state, self.capacity), wanted, most)
 
     def ascending(self) -> tuple[np.ndarray, np.ndarray]:
         end = two_part.merge(self._state, self.capacity, 0, _ALL_RIDS)
@@ -70,7 +71,7 @@ class _TwoPartIndex:
 
     def _check(self) -> None:
         state = self._state
-        begin, end, levels, depth = state.shape.tolist()
+        begin, end, levels, depth = state.shape[:4].tolist()
         assert end - begin == self._static
         keys = state.keys[begin:end]
         assert (keys[1:] >= keys[:-1]).all()

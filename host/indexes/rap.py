@@ -3,11 +3,11 @@
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from host.indexes.compiling import compiled
 from host.indexes.index import Index, Intervals
 from host.indexes.llat import SIGMA, Llat, count_in, list_in, list_whole, llat, put
-from host.indexes.runs import as_runs, new_runs
+from host.indexes.runs import list_runs
 from host.indexes.search import rebound
 from host.indexes.splitters import adjusted, even_splitters
 from host.records import Runs
@@ -79,11 +79,12 @@ class RapTable:
         _insert(self._state, keys, rids)
 
     def count(self, wanted: Intervals) -> np.ndarray:
-        found: np.ndarray = _count(self._state, *wanted)
+        found = np.empty(len(wanted[0]), np.int64)
+        _count(self._state, *wanted, np.empty(self.partitions, np.int64), found)
         return found
 
     def find(self, wanted: Intervals, most: int) -> Runs | None:
-        return as_runs(_find(self._state, *wanted, most), most)
+        return list_runs(_find, (self._state,), wanted, most)
 
     def ascending(self) -> tuple[np.ndarray, np.ndarray]:
         everything = np.array([_LEAST]), np.array([_LARGEST])
@@ -119,7 +120,7 @@ class RapTable:
         assert linked == table.used[0] <= len(table.head) == 2 * self.partitions
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _insert(state, keys, rids):  # type: ignore[no-untyped-def]
     part, parts = 0, len(state.splitters)
     for new in range(len(keys)):
@@ -131,7 +132,7 @@ def _insert(state, keys, rids):  # type: ignore[no-untyped-def]
         state.largest[part] = max(state.largest[part], key)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _in_partition(state, part, low, high):  # type: ignore[no-untyped-def]
     """Tuples of one partition in [low, high]; its extremes may tell without a scan."""
     if state.held[part] == 0 or state.largest[part] < low or state.least[part] > high:
@@ -141,15 +142,16 @@ def _in_partition(state, part, low, high):  # type: ignore[no-untyped-def]
     return count_in(state.table, part, low, high)
 
 
-@njit(cache=True, nogil=True)
-def _count(state, lo, hi):  # type: ignore[no-untyped-def]
-    found = np.zeros(len(lo), np.int64)
+@compiled
+def _count(state, lo, hi, before, found):  # type: ignore[no-untyped-def]
+    """`before` has room for the tuples before each partition; it is filled when it is needed."""
     parts = len(state.splitters)
     first = last = 0
-    before = np.empty(0, np.int64)
+    summed = False
     for probe in range(len(lo)):
         low, high = lo[probe], hi[probe]
         if low > high:
+            found[probe] = 0
             continue
         # PanJoin III-F2: the target partitions of both bounds, and what lies between them.
         first = rebound(state.splitters, 0, first, parts, low)
@@ -158,24 +160,24 @@ def _count(state, lo, hi):  # type: ignore[no-untyped-def]
         if last > first:
             inside += _in_partition(state, last, low, high)
         if last - first > 4 and len(lo) > 4:
-            if len(before) == 0:
-                before = np.zeros(len(state.held) + 1, np.int64)
-                before[1:] = np.cumsum(state.held)
+            if not summed:
+                summed, total = True, 0
+                for part in range(parts + 1):
+                    before[part] = total
+                    total += state.held[part]
             inside += before[last] - before[first + 1]
         else:
             for part in range(first + 1, last):
                 inside += state.held[part]
         found[probe] = inside
-    return found
 
 
-@njit(cache=True, nogil=True)
-def _find(state, lo, hi, most):  # type: ignore[no-untyped-def]
-    ends, runs, held = np.empty(len(lo), np.int64), new_runs(len(lo)), 0
+@compiled
+def _find(state, lo, hi, done, held, ends, runs):  # type: ignore[no-untyped-def]
     parts = len(state.splitters)
     first = last = 0
-    for probe in range(len(lo)):
-        low, high = lo[probe], hi[probe]
+    for probe in range(done, len(lo)):
+        low, high, before = lo[probe], hi[probe], held
         if low <= high:
             first = rebound(state.splitters, 0, first, parts, low)
             last = rebound(state.splitters, 0, max(first, last), parts, high)
@@ -183,11 +185,10 @@ def _find(state, lo, hi, most):  # type: ignore[no-untyped-def]
                 if state.held[part] == 0:
                     continue
                 if state.least[part] >= low and state.largest[part] <= high:
-                    runs, held = list_whole(state.table, part, runs, held)
+                    held = list_whole(state.table, part, runs, held)
                 elif state.largest[part] >= low and state.least[part] <= high:
-                    runs, held = list_in(state.table, part, low, high, runs, held)
+                    held = list_in(state.table, part, low, high, runs, held)
+        if held > runs.shape[1]:
+            return probe, before
         ends[probe] = held
-        if held > most:
-            ends[-1] = held
-            break
-    return ends, runs
+    return len(lo), held

@@ -1,39 +1,45 @@
-"""Runs as compiled code lists them: arrays that grow, and an end for each interval."""
+"""Runs as compiled code lists them: into arrays that grow between calls."""
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numba import njit
 
+from host.indexes.compiling import compiled
+from host.indexes.index import Intervals
 from host.records import Runs
 
-__all__ = ["add_run", "as_runs", "new_runs"]
+__all__ = ["add_run", "list_runs"]
 
 
-def as_runs(found: tuple[np.ndarray, np.ndarray], most: int) -> Runs | None:
-    """(ends, runs) of intervals 0, 1, ...: the runs of interval i are the ones before ends[i].
+def list_runs(
+    kernel: Callable[..., Any], state: tuple[Any, ...], wanted: Intervals, most: int
+) -> Runs | None:
+    """The runs that `kernel(*state, lo, hi, done, held, ends, runs)` lists for each interval.
 
-    None if there are more than `most`: then only the last end is right.
+    It goes on from interval `done` with `held` runs before, and gives the two back: fewer than all
+    intervals if the room was too short for the next. None if there are more runs than `most`.
     """
-    ends, runs = found
-    total = int(ends[-1]) if len(ends) else 0
-    if total > most:
-        return None
-    counts = np.diff(ends, prepend=0)
-    return Runs(np.repeat(np.arange(len(ends)), counts), runs[0, :total], runs[1, :total])
-
-
-@njit(cache=True, nogil=True)
-def new_runs(room):  # type: ignore[no-untyped-def]
-    """Starts and sizes, with room for that many."""
-    return np.empty((2, max(room, 16)), np.int64)
-
-
-@njit(cache=True, nogil=True)
-def add_run(runs, held, start, size):  # type: ignore[no-untyped-def]
-    """Put a run behind the `held` ones; the array, which may be another."""
-    if held == runs.shape[1]:
-        grown = np.empty((2, 2 * held), np.int64)
-        grown[:, :held] = runs
+    count = len(wanted[0])
+    ends, runs = np.zeros(count, np.int64), np.empty((2, max(16, count + count // 4)), np.int64)
+    done = held = 0
+    while True:
+        done, held = kernel(*state, *wanted, done, held, ends, runs)
+        if held > most or (done < count and runs.shape[1] > most):
+            return None
+        if done == count:
+            break
+        grown = np.empty((2, 4 * runs.shape[1]), np.int64)
+        grown[:, :held] = runs[:, :held]
         runs = grown
-    runs[0, held] = start
-    runs[1, held] = size
-    return runs
+    probe = np.repeat(np.arange(count), np.diff(ends, prepend=0))
+    return Runs(probe, runs[0, :held], runs[1, :held])
+
+
+@compiled
+def add_run(runs, held, start, size):  # type: ignore[no-untyped-def]
+    """Put a run behind the `held` ones, if there is room; how many there are then."""
+    if held < runs.shape[1]:
+        runs[0, held] = start
+        runs[1, held] = size
+    return held + 1

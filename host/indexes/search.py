@@ -1,11 +1,11 @@
 """Searches in ascending arrays, compiled; the arrays' elements are int64."""
 
-from numba import njit
+from host.indexes.compiling import compiled
 
 __all__ = ["lower_bound", "rebound", "upper_bound"]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def lower_bound(keys, first, stop, key):  # type: ignore[no-untyped-def]
     """First place in [first, stop) whose key is at least `key`; `stop` if there is none."""
     count = stop - first
@@ -18,7 +18,7 @@ def lower_bound(keys, first, stop, key):  # type: ignore[no-untyped-def]
     return first
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def upper_bound(keys, first, stop, key):  # type: ignore[no-untyped-def]
     """First place in [first, stop) whose key is greater than `key`; `stop` if there is none."""
     count = stop - first
@@ -30,7 +30,7 @@ def upper_bound(keys, first, stop, key):  # type: ignore[no-untyped-def]
     return first
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def rebound(keys, first, start, stop, key):  # type: ignore[no-untyped-def]
     """lower_bound in [first, stop), by PanJoin's rebounding binary search (III-E).
 

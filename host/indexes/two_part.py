@@ -7,10 +7,10 @@ T_I is a forest of B+-trees. host.indexes.merge_tree makes the papers' structure
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from host.indexes.compiling import compiled
 from host.indexes.forest import LEAF, Forest, clear, first_leaf, forest, leaves_for, plant
-from host.indexes.runs import add_run, new_runs
+from host.indexes.runs import add_run
 from host.indexes.search import lower_bound
 from host.pages import empty_pages
 
@@ -21,7 +21,7 @@ __all__ = [
 
 #: Children of a node of T_S: two cache lines of keys.
 NODE = 16
-_LAST_KEY = np.iinfo(np.int64).max
+_FIRST_KEY, _LAST_KEY = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _BEGIN, _END, _LEVELS, _DEPTH = range(4)
 
 
@@ -31,8 +31,8 @@ class TwoPart(NamedTuple):
     keys, rids  of the slots; those of T_I come behind T_S
     samples     the levels of T_S, lowest first: the largest key of each node below
     level       where each level begins, and how many nodes it has
-    shape       of T_S: first slot, slot behind the last, levels, and the level at which T_I is
-                partitioned (the insertion depth D_I, counted from below)
+    shape       of T_S: first slot, slot behind the last, levels, the level at which T_I is
+                partitioned (the insertion depth D_I, counted from below), and the capacity
     trees       T_I
     """
 
@@ -56,11 +56,11 @@ def two_part(capacity: int, mutable: int, trees: int) -> TwoPart:
         levels, total = levels + 1, total + size
     return TwoPart(
         empty_pages(slots, np.int64), rids, np.empty(total, np.int64),
-        np.zeros((levels, 2), np.int64), np.zeros(4, np.int64), forest(leaves, trees),
+        np.zeros((levels, 2), np.int64), np.array([0, 0, 0, 0, capacity]), forest(leaves, trees),
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _node_bound(keys, first, stop, key):  # type: ignore[no-untyped-def]
     """Keys of one node below `key`, all compared at once."""
     below = 0
@@ -69,7 +69,7 @@ def _node_bound(keys, first, stop, key):  # type: ignore[no-untyped-def]
     return below
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _walk_down(state, key, lowest):  # type: ignore[no-untyped-def]
     """The node of T_S on level `lowest` that a key leads to, counted on that level."""
     node = 0
@@ -83,7 +83,7 @@ def _walk_down(state, key, lowest):  # type: ignore[no-untyped-def]
     return node
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def static_bound(state, key):  # type: ignore[no-untyped-def]
     """First slot of T_S whose key is at least `key`."""
     begin, end = state.shape[_BEGIN], state.shape[_END]
@@ -93,7 +93,7 @@ def static_bound(state, key):  # type: ignore[no-untyped-def]
     return first + _node_bound(state.keys, first, min(first + NODE, end), key)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def tree_of(state, key):  # type: ignore[no-untyped-def]
     """The tree of T_I that takes a key: that of the node of T_S at the insertion depth."""
     if len(state.trees.root) == 1 or state.shape[_LEVELS] == 0:
@@ -102,14 +102,14 @@ def tree_of(state, key):  # type: ignore[no-untyped-def]
     return min(_walk_down(state, key, depth), state.level[depth, 1] - 1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def insert(state, capacity, keys, rids):  # type: ignore[no-untyped-def]
     for new in range(len(keys)):
         tree = tree_of(state, keys[new])
         plant(state.trees, tree, 2 * capacity, state.keys, state.rids, keys[new], rids[new])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def merge(state, capacity, first_rid, window):  # type: ignore[no-untyped-def]
     """Write T_S without expired tuples and T_I, merged, into the other half; its end.
 
@@ -120,7 +120,7 @@ def merge(state, capacity, first_rid, window):  # type: ignore[no-untyped-def]
     into = capacity - begin
     out, base, slot, first = into, 2 * capacity, begin, np.uint32(first_rid)
     for tree in range(len(state.trees.root)):
-        leaf = first_leaf(state.trees, tree, np.iinfo(np.int64).min)
+        leaf = first_leaf(state.trees, tree, _FIRST_KEY)
         while leaf >= 0:
             for new in range(base + leaf * LEAF, base + leaf * LEAF + state.trees.size[leaf]):
                 key = state.keys[new]
@@ -144,7 +144,7 @@ def merge(state, capacity, first_rid, window):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def install(state, capacity, end):  # type: ignore[no-untyped-def]
     """Make the other half T_S, from the bottom up (PIM-Tree 3.3.1), and every tree empty."""
     begin = capacity - state.shape[_BEGIN]
@@ -167,12 +167,12 @@ def install(state, capacity, end):  # type: ignore[no-untyped-def]
     clear(state.trees)
 
 
-@njit(cache=True, nogil=True)
-def count(state, capacity, lo, hi):  # type: ignore[no-untyped-def]
-    found = np.zeros(len(lo), np.int64)
+@compiled
+def count(state, capacity, lo, hi, found):  # type: ignore[no-untyped-def]
     for probe in range(len(lo)):
-        low, high = lo[probe], hi[probe]
+        low, high, inside = lo[probe], hi[probe], 0
         if low > high:
+            found[probe] = 0
             continue
         end = state.shape[_END]
         if high < _LAST_KEY:
@@ -182,49 +182,47 @@ def count(state, capacity, lo, hi):  # type: ignore[no-untyped-def]
         for tree in range(tree_of(state, low), tree_of(state, high) + 1):
             leaf = first_leaf(state.trees, tree, low)
             while leaf >= 0:
-                first, held = 2 * capacity + leaf * LEAF, state.trees.size[leaf]
-                start = lower_bound(state.keys, first, first + held, low)
-                stop = first + held
-                if held and state.keys[stop - 1] > high:
-                    stop = lower_bound(state.keys, start, stop, high + 1)
-                    inside += stop - start
-                    break
+                start, stop, beyond = _in_leaf(state, capacity, leaf, low, high)
                 inside += stop - start
+                if beyond:
+                    break
                 leaf = state.trees.right[leaf]
         found[probe] = inside
-    return found
 
 
-@njit(cache=True, nogil=True)
-def find(state, capacity, lo, hi, most):  # type: ignore[no-untyped-def]
-    ends, runs, held_runs = np.empty(len(lo), np.int64), new_runs(len(lo)), 0
-    for probe in range(len(lo)):
-        low, high = lo[probe], hi[probe]
+@compiled
+def _in_leaf(state, capacity, leaf, low, high):  # type: ignore[no-untyped-def]
+    """The slots of a leaf in [low, high], and whether greater keys follow."""
+    first, held = 2 * capacity + leaf * LEAF, state.trees.size[leaf]
+    start = lower_bound(state.keys, first, first + held, low)
+    stop = first + held
+    beyond = held > 0 and state.keys[stop - 1] > high
+    if beyond:
+        stop = lower_bound(state.keys, start, stop, high + 1)
+    return start, stop, beyond
+
+
+@compiled
+def find(state, capacity, lo, hi, done, held, ends, runs):  # type: ignore[no-untyped-def]
+    for probe in range(done, len(lo)):
+        low, high, before = lo[probe], hi[probe], held
         if low <= high:
             end = state.shape[_END]
             if high < _LAST_KEY:
                 end = static_bound(state, high + 1)
             begin = static_bound(state, low)
             if end > begin:
-                runs = add_run(runs, held_runs, begin, end - begin)
-                held_runs += 1
+                held = add_run(runs, held, begin, end - begin)
             for tree in range(tree_of(state, low), tree_of(state, high) + 1):
                 leaf = first_leaf(state.trees, tree, low)
-                while leaf >= 0 and held_runs <= most:
-                    first, held = 2 * capacity + leaf * LEAF, state.trees.size[leaf]
-                    start = lower_bound(state.keys, first, first + held, low)
-                    stop = first + held
-                    beyond = held > 0 and state.keys[stop - 1] > high
-                    if beyond:
-                        stop = lower_bound(state.keys, start, stop, high + 1)
+                while leaf >= 0:
+                    start, stop, beyond = _in_leaf(state, capacity, leaf, low, high)
                     if stop > start:
-                        runs = add_run(runs, held_runs, start, stop - start)
-                        held_runs += 1
+                        held = add_run(runs, held, start, stop - start)
                     if beyond:
                         break
                     leaf = state.trees.right[leaf]
-        ends[probe] = held_runs
-        if held_runs > most:
-            ends[-1] = held_runs
-            break
-    return ends, runs
+        if held > runs.shape[1]:
+            return probe, before
+        ends[probe] = held
+    return len(lo), held

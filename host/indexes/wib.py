@@ -3,11 +3,12 @@
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from host.indexes.compiling import compiled
 from host.indexes.index import Intervals
 from host.indexes.llat import SIGMA, Llat, count_in, list_in, list_whole, llat, longer, put
-from host.indexes.runs import as_runs, new_runs
+from host.indexes.memory import move
+from host.indexes.runs import list_runs
 from host.indexes.wib_path import Inner, add_separator, find_leaf, inner_nodes, new_path
 from host.records import Runs
 
@@ -56,11 +57,11 @@ class WibTree:
         return self._state.table.rids
 
     def insert(self, keys: np.ndarray, rids: np.ndarray) -> None:
-        done = _insert(self._state, keys, rids, 0)
+        done = _insert(self._state, new_path(), keys, rids, 0)
         while done < len(keys):
             # Lopsided splits around keys that come often may need more entries than the paper's 2P.
             self._grow()
-            done = _insert(self._state, keys, rids, done)
+            done = _insert(self._state, new_path(), keys, rids, done)
         self._held += len(keys)
 
     def _grow(self) -> None:
@@ -72,11 +73,13 @@ class WibTree:
         self._state = grown
 
     def count(self, wanted: Intervals) -> np.ndarray:
-        found: np.ndarray = _count(self._state, *wanted)
+        found = np.empty(len(wanted[0]), np.int64)
+        before = np.empty(len(self._state.held), np.int64)
+        _count(self._state, *wanted, new_path(), new_path(), before, found)
         return found
 
     def find(self, wanted: Intervals, most: int) -> Runs | None:
-        return as_runs(_find(self._state, *wanted, most), most)
+        return list_runs(_find, (self._state, new_path()), wanted, most)
 
     def ascending(self) -> tuple[np.ndarray, np.ndarray]:
         everything = np.array([_LEAST]), np.array([_LARGEST])
@@ -119,10 +122,9 @@ def _state(table: Llat, inner: Inner) -> _Wib:
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
-def _insert(state, keys, rids, done):  # type: ignore[no-untyped-def]
+@compiled
+def _insert(state, path, keys, rids, done):  # type: ignore[no-untyped-def]
     """Insert from place `done` on; where it stopped, which is before the end if room is short."""
-    path = new_path()
     table = state.table
     width = len(table.keys) // len(table.head)
     for new in range(done, len(keys)):
@@ -142,7 +144,7 @@ def _insert(state, keys, rids, done):  # type: ignore[no-untyped-def]
     return len(keys)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _split(state, path, leaf, key, pure):  # type: ignore[no-untyped-def]
     """Make two leaves of a full one; that which takes `key`."""
     new = state.table.used[0]
@@ -161,14 +163,14 @@ def _split(state, path, leaf, key, pure):  # type: ignore[no-untyped-def]
     return leaf if key <= separator else new
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _exchange(state, leaf, new):  # type: ignore[no-untyped-def]
     """Move the tuples of a leaf that is one key to an empty leaf, entry by entry."""
     table = state.table
     width = len(table.keys) // len(table.head)
     begin, into, held = leaf * width, new * width, table.head[leaf]
-    table.keys[into : into + held] = table.keys[begin : begin + held]
-    table.rids[into : into + held] = table.rids[begin : begin + held]
+    move(table.keys, into, begin, held)
+    move(table.rids, into, begin, held)
     table.head[new], table.head[leaf] = held, 0
     table.next[new], table.next[leaf] = table.next[leaf], -1
     table.last[new] = new if table.last[leaf] == leaf else table.last[leaf]
@@ -178,7 +180,7 @@ def _exchange(state, leaf, new):  # type: ignore[no-untyped-def]
     state.largest[new], state.largest[leaf] = state.largest[leaf], _LEAST
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _halve(state, leaf, new):  # type: ignore[no-untyped-def]
     """Sort a leaf, and move its upper half to an empty one; the largest key that stays."""
     table = state.table
@@ -198,8 +200,8 @@ def _halve(state, leaf, new):  # type: ignore[no-untyped-def]
             break
         step += 1
     moved = held - cut
-    table.keys[into : into + moved] = keys[cut:]
-    table.rids[into : into + moved] = rids[cut:]
+    move(table.keys, into, begin + cut, moved)
+    move(table.rids, into, begin + cut, moved)
     table.head[leaf], table.head[new] = cut, moved
     state.held[leaf], state.held[new] = cut, moved
     state.least[new], state.largest[new] = keys[cut], keys[held - 1]
@@ -207,7 +209,7 @@ def _halve(state, leaf, new):  # type: ignore[no-untyped-def]
     return keys[cut - 1]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sort(keys, rids):  # type: ignore[no-untyped-def]
     """Shell's sort: in place, and short."""
     gap = 1
@@ -223,7 +225,7 @@ def _sort(keys, rids):  # type: ignore[no-untyped-def]
         gap //= 3
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _in_leaf(state, leaf, low, high):  # type: ignore[no-untyped-def]
     """Tuples of one leaf in [low, high]; its extremes may tell without a scan."""
     if state.held[leaf] == 0 or state.largest[leaf] < low or state.least[leaf] > high:
@@ -233,33 +235,31 @@ def _in_leaf(state, leaf, low, high):  # type: ignore[no-untyped-def]
     return count_in(state.table, leaf, low, high)
 
 
-@njit(cache=True, nogil=True)
-def _before(state):  # type: ignore[no-untyped-def]
+@compiled
+def _sum_up(state, path, before):  # type: ignore[no-untyped-def]
     """Tuples in the leaves up to and with each."""
-    result = np.zeros(len(state.held), np.int64)
-    leaf, total = find_leaf(state.inner, new_path(), _LEAST), 0
+    leaf, total = find_leaf(state.inner, path, _LEAST), 0
     while leaf >= 0:
         total += state.held[leaf]
-        result[leaf] = total
+        before[leaf] = total
         leaf = state.right[leaf]
-    return result
 
 
-@njit(cache=True, nogil=True)
-def _count(state, lo, hi):  # type: ignore[no-untyped-def]
-    found = np.zeros(len(lo), np.int64)
-    low_path, high_path = new_path(), new_path()
-    before, walked = np.empty(0, np.int64), 0
+@compiled
+def _count(state, lo, hi, low_path, high_path, before, found):  # type: ignore[no-untyped-def]
+    """`before` has room for the tuples before each leaf; it is filled when it is needed."""
+    summed, walked = False, 0
     for probe in range(len(lo)):
         low, high = lo[probe], hi[probe]
         if low > high:
+            found[probe] = 0
             continue
         first = find_leaf(state.inner, low_path, low)
         last = find_leaf(state.inner, high_path, high)
         inside = _in_leaf(state, first, low, high)
         if last != first:
             inside += _in_leaf(state, last, low, high)
-            if len(before):
+            if summed:
                 inside += before[last] - state.held[last] - before[first]
             else:
                 leaf = state.right[first]
@@ -269,31 +269,28 @@ def _count(state, lo, hi):  # type: ignore[no-untyped-def]
                     walked += 1
         found[probe] = inside
         # Leaves in between were walked along more often than once each: sum them up once.
-        if len(before) == 0 and walked > state.table.used[0]:
-            before = _before(state)
-    return found
+        if not summed and walked > state.table.used[0]:
+            _sum_up(state, low_path, before)
+            summed = True
 
 
-@njit(cache=True, nogil=True)
-def _find(state, lo, hi, most):  # type: ignore[no-untyped-def]
-    ends, runs, held = np.empty(len(lo), np.int64), new_runs(len(lo)), 0
-    path = new_path()
-    for probe in range(len(lo)):
-        low, high = lo[probe], hi[probe]
+@compiled
+def _find(state, path, lo, hi, done, held, ends, runs):  # type: ignore[no-untyped-def]
+    for probe in range(done, len(lo)):
+        low, high, before = lo[probe], hi[probe], held
         leaf = -1
         if low <= high:
             leaf = find_leaf(state.inner, path, low)
-        while leaf >= 0 and held <= most:
+        while leaf >= 0:
             if state.held[leaf] > 0:
                 if state.least[leaf] > high:
                     break
                 if state.least[leaf] >= low and state.largest[leaf] <= high:
-                    runs, held = list_whole(state.table, leaf, runs, held)
+                    held = list_whole(state.table, leaf, runs, held)
                 elif state.largest[leaf] >= low:
-                    runs, held = list_in(state.table, leaf, low, high, runs, held)
+                    held = list_in(state.table, leaf, low, high, runs, held)
             leaf = state.right[leaf]
+        if held > runs.shape[1]:
+            return probe, before
         ends[probe] = held
-        if held > most:
-            ends[-1] = held
-            break
-    return ends, runs
+    return len(lo), held

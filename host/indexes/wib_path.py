@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from host.indexes.compiling import compiled
 
 __all__ = ["FANOUT", "Inner", "add_separator", "find_leaf", "inner_nodes", "new_path"]
 
@@ -61,8 +62,7 @@ def inner_nodes(leaves: int, copied: Inner | None = None) -> Inner:
     return made
 
 
-@njit(cache=True, nogil=True)
-def new_path():  # type: ignore[no-untyped-def]
+def new_path() -> np.ndarray:
     """For each level from the root: node, place in it, and the keys that belong below it.
 
     The last row is the leaf. Row 0 is marked as not yet walked by a node of -1.
@@ -72,7 +72,7 @@ def new_path():  # type: ignore[no-untyped-def]
     return path
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def find_leaf(inner, path, key):  # type: ignore[no-untyped-def]
     """The leaf of a key; PanJoin III-E: from the path of the key before, up as far as needed."""
     levels = inner.shape[2]
@@ -103,7 +103,7 @@ def find_leaf(inner, path, key):  # type: ignore[no-untyped-def]
     return path[levels, 0]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_separator(inner, path, key, child):  # type: ignore[no-untyped-def]
     """Put `child` behind the leaf at the end of `path`, with `key` between them."""
     level = inner.shape[2] - 1
@@ -121,7 +121,7 @@ def add_separator(inner, path, key, child):  # type: ignore[no-untyped-def]
     path[0, 0] = -1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _put(inner, node, place, key, child):  # type: ignore[no-untyped-def]
     size = inner.size[node]
     for at in range(size - 1, place, -1):
@@ -132,14 +132,16 @@ def _put(inner, node, place, key, child):  # type: ignore[no-untyped-def]
     inner.size[node] = size + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _split(inner, node, place, key, child):  # type: ignore[no-untyped-def]
     """Make two nodes of a full one, then put the child; the key between them and the new one."""
     new, half = inner.shape[0], FANOUT // 2
     inner.shape[0] += 1
     between = inner.separators[node, half - 1]
-    inner.children[new, :half] = inner.children[node, half:]
-    inner.separators[new, : half - 1] = inner.separators[node, half:]
+    for at in range(half):
+        inner.children[new, at] = inner.children[node, half + at]
+    for at in range(half - 1):
+        inner.separators[new, at] = inner.separators[node, half + at]
     inner.size[node] = inner.size[new] = half
     if place < half:
         _put(inner, node, place, key, child)
@@ -148,7 +150,7 @@ def _split(inner, node, place, key, child):  # type: ignore[no-untyped-def]
     return between, new
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_root(inner, left, key, right):  # type: ignore[no-untyped-def]
     root = inner.shape[0]
     inner.shape[0] += 1
