@@ -86,9 +86,21 @@ def condition_of(options: JoinOptions) -> JoinCondition:
             "index 'po' searches two predicates at once, and the condition has no second one "
             "that can be searched: leave it out"
         )
+    if options.index == "hash" and not _is_equality(condition):
+        raise OptionError(
+            "index 'hash' finds equal keys alone, and the condition searches more: use 'auto'"
+        )
     free = options.index == "auto" and options.backend in ("auto", "numpy")
     wanted = options.index == "po" or (free and options.device is None)
     return condition.searching_both() if wanted and condition.second else condition
+
+
+def _is_equality(condition: JoinCondition) -> bool:
+    """Whether every interval that is searched is one key."""
+    predicate = condition.predicate
+    return predicate is not None and all(
+        band.lo is not None and band.lo == band.hi for band in predicate.bands
+    )
 
 
 def backend_opener(options: JoinOptions, key_bits: int, both: bool = False) -> BackendOpener:

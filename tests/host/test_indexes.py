@@ -222,3 +222,20 @@ def test_an_engine_refuses_a_structure_of_the_host(backend):
     )
     with pytest.raises(OptionError, match=exactly(message)):
         join_of("l.x = r.x", "none", left, right, backend=backend, index="loop")
+
+
+@pytest.mark.parametrize("on", ["l.x = r.x", "l.x <> r.x", "l.x = r.x + 2 OR l.x = r.x - 1"])
+def test_a_join_on_a_hash_table_is_the_references(on):
+    left, right = two_streams(90, 12)
+    wanted = run_join(on, "rows 40", left, right, backend="numpy", index="bisort", subwindow=9)
+    found = run_join(on, "rows 40", left, right, backend="numpy", index="hash", subwindow=9)
+    assert len(wanted) > 50
+    same_pairs(found, wanted)
+
+
+@pytest.mark.parametrize("on", ["l.x < r.x", "ABS(l.x - r.x) <= 1"])
+def test_a_hash_table_refuses_what_is_not_equality(on):
+    left, right = two_streams(2, 5)
+    message = "index 'hash' finds equal keys alone, and the condition searches more: use 'auto'"
+    with pytest.raises(OptionError, match=exactly(message)):
+        join_of(on, "none", left, right, index="hash")
