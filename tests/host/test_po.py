@@ -192,6 +192,8 @@ def test_strips_table_bits_and_the_paper_agree(made, most, shift):
     first, end, _, high = bounds
     expected = inside(permutation, *bounds)
     sizes = [len(places) for places in expected]
+    # Rectangles as probes, positions as rids.
+    themselves = np.arange(20), np.arange(len(permutation), dtype=np.uint32)
     weights = random.integers(-99, 99, len(permutation))
     sums = [int(weights[places].sum()) for places in expected]
 
@@ -201,7 +203,7 @@ def test_strips_table_bits_and_the_paper_agree(made, most, shift):
     assert found.tolist() == sizes
     strips.sums(bounds, found := np.zeros(20, np.int64), weights)
     assert found.tolist() == sums
-    assert gathered(strips.listed(bounds, most)) == expected
+    assert gathered(strips.listed(bounds, most, *themselves)) == expected
     met, seen = strips.cost(bounds)
     assert seen >= sum(sizes) and met >= sum(size > 0 for size in sizes)
 
@@ -219,7 +221,7 @@ def test_strips_table_bits_and_the_paper_agree(made, most, shift):
     assert found.tolist() == [-len(places) for places in below]
     added_sums(permutation, *prefix, 1, found := np.zeros(20, np.int64), weights)
     assert found.tolist() == [int(weights[places].sum()) for places in below]
-    assert gathered(listed(permutation, *prefix, most)) == below
+    assert gathered(listed(permutation, *prefix, most, *themselves)) == below
 
 
 @share(10)

@@ -40,22 +40,23 @@ def added_sums(
 
 
 def listed(
-    permutation: np.ndarray, bound: np.ndarray, first: np.ndarray, end: np.ndarray, most: int
+    permutation: np.ndarray, bound: np.ndarray, first: np.ndarray, end: np.ndarray, most: int,
+    probe: np.ndarray, rids: np.ndarray,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(i, position) of all that `added_counts` counts, in arrays of at most `most`."""
+    """(probe[i], rids[position]) of all that `added_counts` counts, in arrays of at most `most`."""
     words = (len(permutation) >> 6) + 2
     bits, some, more = (np.zeros((words >> shift) + 2, np.uint64) for shift in (0, 6, 12))
     state = np.array([0, 0, -1], np.int64)
     # A word's ones are listed at once.
     room = max(most, 64)
     while state[0] < len(bound):
-        which, position = np.empty(room, np.int64), np.empty(room, np.uint32)
+        which, found = np.empty(room, np.int64), np.empty(room, np.uint32)
         held = _list(
-            permutation, bound, first, end, bits, some, more, state, which, position
+            permutation, bound, first, end, bits, some, more, probe, rids, state, which, found
         )
         for begin in range(0, held, most):
             stop = min(begin + most, held)
-            yield which[begin:stop], position[begin:stop]
+            yield which[begin:stop], found[begin:stop]
 
 
 @njit(cache=True, nogil=True)
@@ -136,7 +137,7 @@ def _sum(permutation, bound, first, end, sign, totals, weights):  # type: ignore
 
 @njit(cache=True, nogil=True)
 def _list(  # type: ignore[no-untyped-def]
-    permutation, bound, first, end, bits, some, more, state, which, position
+    permutation, bound, first, end, bits, some, more, probe, rids, state, which, found
 ):
     """Go on at `state` (probe, bits set, place) until the arrays are full; how many were put.
 
@@ -164,8 +165,8 @@ def _list(  # type: ignore[no-untyped-def]
             if base + np.uint64(64) > stop:
                 mask &= ~(_ALL << (stop & _LOW))
             while mask:
-                which[put] = n
-                position[put] = base + first_one(mask)
+                which[put] = probe[n]
+                found[put] = rids[base + first_one(mask)]
                 put += 1
                 mask &= mask - _ONE
             word = _next_word(some, more, word + _ONE)

@@ -44,8 +44,7 @@ class PoCandidates:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         wanted = self.wanted.only(only)
         for part in self.parts:
-            for which, rid in part.pairs(wanted, most_pairs):
-                yield wanted.probe[which], rid
+            yield from part.pairs(wanted, most_pairs)
         if self.mutable is not None:
             which, rid = self.mutable.pairs(wanted)
             for begin in range(0, len(which), most_pairs):
@@ -117,8 +116,7 @@ class PoCandidates:
     ) -> np.ndarray:
         totals = np.zeros(self.wanted.probes, np.int64)
         wanted = self.wanted.only(asked)
-        for which, rid in part.pairs(wanted, _CHUNK):
-            probe = wanted.probe[which]
+        for probe, rid in part.pairs(wanted, _CHUNK):
             keep = (rid >= seen[0][probe]) & (rid < seen[1][probe])
             np.add.at(totals, probe[keep], 1 if values is None else values[rid[keep]])
         return totals

@@ -11,8 +11,8 @@ from numba import njit
 
 __all__ = ["offsets"]
 
-#: So many keys are compared one by one, without a branch that cannot be predicted.
-_NEAR = 16
+#: So many keys are walked over before the search goes on in larger steps.
+_NEAR = 32
 
 
 def offsets(keys: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -32,40 +32,51 @@ def offsets(keys: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarra
 @njit(cache=True, nogil=True)
 def _seek_all(keys, bound, beyond, found):  # type: ignore[no-untyped-def]
     """First place with a key of at least each bound; none at all where it lies `beyond`."""
-    place = np.uint64(0)
+    place, count, one = np.uint64(0), np.uint64(len(keys)), np.uint64(1)
     for n in range(len(bound)):
         if len(beyond) and beyond[n]:
-            found[n] = len(keys)
+            found[n] = count
+            continue
+        if place == 0 or keys[place - one] < bound[n]:
+            near = min(count, place + np.uint64(_NEAR))
+            while place < near and keys[place] < bound[n]:
+                place += one
+            if place == near:
+                place = _forward(keys, place, bound[n])
         else:
-            place = _seek(keys, place, bound[n])
-            found[n] = place
+            place = _backward(keys, place - one, bound[n])
+        found[n] = place
 
 
 @njit(cache=True, nogil=True)
-def _seek(keys, start, bound):  # type: ignore[no-untyped-def]
-    """First place with a key of at least `bound`, from near `start`."""
-    count, one, step = np.uint64(len(keys)), np.uint64(1), np.uint64(_NEAR)
-    # Everything before `low` is below the bound, everything from `high` on is not.
-    low = high = start
+def _forward(keys, low, bound):  # type: ignore[no-untyped-def]
+    """The same from `low` on, in steps that double (PanJoin's rebounding search)."""
+    count, high, step = np.uint64(len(keys)), low, np.uint64(_NEAR)
     while high < count and keys[high] < bound:
-        low = high + one
+        low = high + np.uint64(1)
         high = min(count, high + step)
         step += step
-    if low == start:
-        step = np.uint64(_NEAR)
-        while low > 0:
-            low -= min(low, step)
-            if keys[low] < bound:
-                break
-            high = low
-            step += step
-    while high - low > _NEAR:
-        middle = (low + high) >> one
+    return _search(keys, low, high, bound)
+
+
+@njit(cache=True, nogil=True)
+def _backward(keys, high, bound):  # type: ignore[no-untyped-def]
+    """The same before `high`, whose key is not below the bound."""
+    low, step = high, np.uint64(_NEAR)
+    while low > 0 and not keys[low - np.uint64(1)] < bound:
+        high = low - np.uint64(1)
+        low -= min(low, step)
+        step += step
+    return _search(keys, low, high, bound)
+
+
+@njit(cache=True, nogil=True)
+def _search(keys, low, high, bound):  # type: ignore[no-untyped-def]
+    """The same in [low, high]: what is before is below the bound, from `high` on nothing is."""
+    while low < high:
+        middle = (low + high) >> np.uint64(1)
         if keys[middle] < bound:
-            low = middle + one
+            low = middle + np.uint64(1)
         else:
             high = middle
-    below = np.uint64(0)
-    for place in range(low, high):
-        below += np.uint64(keys[place] < bound)
-    return low + below
+    return low

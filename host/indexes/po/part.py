@@ -98,12 +98,8 @@ class Part:
         return totals
 
     def pairs(self, wanted: Rectangles, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(rectangle, rid) of every tuple in one, in arrays of at most `most`."""
-        runs = self.runs(wanted)
-        for place, position in self._listed(runs, most):
-            yield place, self.firsts.rids[position]
-
-    def _listed(self, runs: Runs, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(probe, rid) of every tuple in a rectangle, in arrays of at most `most`."""
+        runs, rids = self.runs(wanted), self.firsts.rids
         groups = groups_of(runs, len(self))
         if any(name == "neither" for _, name in groups):
             limit = np.inf  # bits hold a prefix or a suffix: these are looked for in strips alone
@@ -111,7 +107,7 @@ class Part:
             limit = len(groups) * _SET * len(self) + _LOOK * len(runs)
         strips = self._strips_for(runs, limit)
         if strips is not None:
-            yield from strips.listed(runs.by_first, most)
+            yield from strips.listed(runs.by_first, most, wanted.probe, rids)
             return
         first, end, low, high = runs.by_second
         for places, name in groups:
@@ -120,12 +116,11 @@ class Part:
             bound = high[places] if prefix else len(self) - low[places]
             bound_order = np.argsort(bound, kind="stable")
             chosen = places[bound_order]
-            which = runs.order[chosen]
+            probe = wanted.probe[runs.order[chosen]]
             permutation = self.permutation if prefix else self.permutation[::-1].copy()
-            for place, position in listed(
-                permutation, bound[bound_order], first[chosen], end[chosen], most
-            ):
-                yield which[place], position
+            yield from listed(
+                permutation, bound[bound_order], first[chosen], end[chosen], most, probe, rids
+            )
 
     def _by_bits(self, runs: Runs, totals: np.ndarray, weights: np.ndarray | None) -> None:
         """What lies below the upper bounds without what lies below the lower ones."""
