@@ -4,6 +4,7 @@ A condition over `l.` and `r.` columns becomes integer keys, closed intervals of
 stream, filters of one stream alone, and an exact residual.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -85,16 +86,18 @@ class JoinCondition:
 
     @property
     def columns(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The columns of left and of right that the residual and the second bands read.
+        """The columns of left and of right that the residual reads."""
+        return _columns_of([self.residual.condition] if self.residual else [])
+
+    @property
+    def kept_columns(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Those, and what the second bands read.
 
         With them, second keys can be made for stored tuples, and the residual of an engine that
         has none be checked: a snapshot serves both.
         """
-        read = columns_of(self.residual.condition) if self.residual else set()
-        for part in self.plan.second.parts if self.plan.second else ():
-            read |= columns_of(part)
-        left, right = (frozenset(c.name for c in read if c.side is side) for side in Side)
-        return left, right
+        second = self.plan.second.parts if self.plan.second else ()
+        return _columns_of([*self.plan.residual, *second])
 
     def encode(self, side: Side, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
         """Keys of the rows of `batch`, and which of them can be in a pair at all.
@@ -171,6 +174,12 @@ _FOR_ALL = {True: "every pair", False: "no pair"}
 
 def _text(parts: tuple[Node, ...] | list[Node]) -> str:
     return all_of(parts).text if parts else ""
+
+
+def _columns_of(parts: Sequence[Node]) -> tuple[frozenset[str], frozenset[str]]:
+    read = {column for part in parts for column in columns_of(part)}
+    left, right = (frozenset(c.name for c in read if c.side is side) for side in Side)
+    return left, right
 
 
 def compile_condition(on: str, left: pa.Schema, right: pa.Schema) -> JoinCondition:

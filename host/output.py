@@ -75,6 +75,11 @@ class PairsOutput:
         self._collector = collector
         self._stores = stores
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="watersmeet-pairs")
+        # A store may have more columns, for the residual.
+        self._names = [
+            list(dict.fromkeys(one.column for one in options.selected if one.side is side))
+            for side in Side
+        ]
         self.schema = result_schema(options)
 
     def notice(self, prepared: Prepared) -> None:
@@ -87,7 +92,7 @@ class PairsOutput:
                 yield from expanded
                 return
         for pairs in self._collector.pairs(prepared, found.hits):
-            taken = [self._stores[side].take(pairs[side]) for side in Side]
+            taken = [self._stores[side].take(pairs[side], self._names[side]) for side in Side]
             columns = [taken[column.side].column(column.column) for column in self._selected]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema), len(pairs[0])
 

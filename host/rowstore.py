@@ -1,6 +1,6 @@
 """The columns of tuples that may still be asked for, by row number."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -63,10 +63,13 @@ class RowStore:
         assert self.first == self.end
         self.first = self.end = row
 
-    def take(self, rows: np.ndarray) -> pa.RecordBatch:
-        """Those rows, in that order."""
-        columns = [column.take(rows, self.first) for column in self._columns]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+    def take(self, rows: np.ndarray, names: Sequence[str] | None = None) -> pa.RecordBatch:
+        """Those rows, in that order; of the columns of those names only, None is all."""
+        wanted = self.schema.names if names is None else names
+        places = [self.schema.get_field_index(name) for name in wanted]
+        columns = [self._columns[place].take(rows, self.first) for place in places]
+        schema = pa.schema([self.schema.field(place) for place in places])
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def words(self, name: str) -> Words | None:
         """A column as plain words; None where it has NULLs, or is not of 1, 2, 4 or 8 bytes."""

@@ -66,6 +66,7 @@ class StreamJoin:
         )
         self.stores = (self._store(Side.LEFT), self._store(Side.RIGHT))
         residual = self.condition.residual
+        self._checked_columns = [sorted(names) for names in self.condition.columns]
         self._collector = Collector(options.order, self._check if residual else None)
         # A residual must see the pairs.
         self._only_counts = options.emit != "pairs" and residual is None
@@ -265,7 +266,10 @@ class StreamJoin:
         """The residual on candidate pairs, given by row numbers."""
         residual = self.condition.residual
         assert residual is not None
-        rows = (self.stores[Side.LEFT].take(left), self.stores[Side.RIGHT].take(right))
+        rows = [
+            self.stores[side].take(numbers, self._checked_columns[side])
+            for side, numbers in ((Side.LEFT, left), (Side.RIGHT, right))
+        ]
         return residual.evaluate(*rows)
 
     def _set_late_aside(self, prepared: Prepared, side: Side) -> None:
@@ -283,7 +287,7 @@ class StreamJoin:
 
     def _store(self, side: Side) -> RowStore:
         """Room for the columns that pairs or the residual will ask for."""
-        options, needed = self.options, set(self.condition.columns[side])
+        options, needed = self.options, set(self.condition.kept_columns[side])
         if options.emit == "pairs":
             needed |= {column.column for column in options.selected if column.side is side}
         schema = options.schema(side)

@@ -1,6 +1,7 @@
 """Tuples with a second key, for conditions whose two predicates are searched at once."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -76,6 +77,20 @@ class Rectangles:
     def only(self, wanted: np.ndarray | None) -> "Rectangles":
         """Those of the probes in that mask; None is all."""
         return self if wanted is None else self._chosen(wanted[self.probe])
+
+    def split(self, pieces: int) -> list["Rectangles"]:
+        """The same in so many pieces of about one size, each with its own `order`."""
+        edges = [len(self) * n // pieces for n in range(pieces + 1)]
+        return [self._slice(begin, end) for begin, end in pairwise(edges)]
+
+    def _slice(self, begin: int, end: int) -> "Rectangles":
+        chosen = slice(begin, end)
+        (alo, ahi), (blo, bhi) = self.first, self.second
+        order = self.order[(self.order >= begin) & (self.order < end)] - begin
+        return Rectangles(
+            self.probe[chosen], (alo[chosen], ahi[chosen]), (blo[chosen], bhi[chosen]), order,
+            self.probes,
+        )
 
     def _chosen(self, keep: np.ndarray) -> "Rectangles":
         number = np.cumsum(keep) - 1

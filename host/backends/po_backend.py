@@ -10,6 +10,7 @@ from host.candidates import Candidates
 from host.collect import CHUNK_PAIRS
 from host.indexes.po import PoIndex, part_of
 from host.indexes.po.candidates import PoCandidates
+from host.indexes.po.threads import Threads
 from host.stretches import Stretch
 from host.totals import Totals
 from hw.spec.params import JoinParams
@@ -26,6 +27,7 @@ class PoBackend:
     def __init__(self, params: JoinParams) -> None:
         self.params = params
         self._indexes: dict[tuple[Side, int], PoIndex] = {}
+        self._threads = Threads()
 
     def create(self, side: Side, subwindow: int, capacity: int) -> None:
         self._indexes[side, subwindow] = PoIndex(capacity)
@@ -42,11 +44,11 @@ class PoBackend:
 
     def _find(self, stored: Side, number: int, probes: Probes) -> PoCandidates:
         assert probes.rectangles is not None
-        return self._indexes[stored, number].find(probes.rectangles)
+        return self._indexes[stored, number].find(probes.rectangles, self._threads)
 
     def find_among(self, tuples: np.ndarray, probes: Probes) -> Candidates:
         assert probes.rectangles is not None
-        return PoCandidates(probes.rectangles, (part_of(tuples),))
+        return PoCandidates(probes.rectangles, (part_of(tuples),), None, self._threads)
 
     def counts(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
         total = np.zeros(len(probes), np.int64)
@@ -88,4 +90,5 @@ class PoBackend:
         del self._indexes[side, subwindow]
 
     def close(self) -> None:
+        self._threads.close()
         self._indexes.clear()

@@ -1,13 +1,14 @@
 """What probes with two predicates match, before their windows are looked at."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from host.indexes.po.mutable import Mutable
 from host.indexes.po.part import Part
+from host.indexes.po.threads import Threads
 from host.two_keys import Rectangles
 
 __all__ = ["PoCandidates"]
@@ -17,6 +18,8 @@ _MANY = 64
 #: Rids of which the pairs are looked at one by one.
 _FEW = 256
 _CHUNK = 1 << 16
+#: Rectangles from which on they are dealt to several threads.
+_MANY_RECTANGLES = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -26,15 +29,34 @@ class PoCandidates:
     wanted: Rectangles
     parts: tuple[Part, ...]
     mutable: Mutable | None = None
+    threads: Threads | None = None
 
     @cached_property
     def _sizes(self) -> np.ndarray:
-        found = np.zeros(len(self.wanted), np.int64)
-        for part in self.parts:
-            found += part.counts(self.wanted)
+        def counted(piece: Rectangles) -> np.ndarray:
+            found = np.zeros(len(piece), np.int64)
+            for part in self.parts:
+                found += part.counts(piece)
+            return found
+
+        found = self._over_pieces(counted)
         if self.mutable is not None:
             found += self.mutable.counts(self.wanted)
         return self.wanted.by_probe(found)
+
+    def _over_pieces(self, work: Callable[[Rectangles], np.ndarray]) -> np.ndarray:
+        """What `work` gives for each rectangle, many of them in several threads."""
+        pieces = self._pieces(self.wanted)
+        if self.threads is None or len(pieces) == 1:
+            return work(self.wanted)
+        return np.concatenate(self.threads.together([partial(work, piece) for piece in pieces]))
+
+    def _pieces(self, wanted: Rectangles) -> list[Rectangles]:
+        if self.threads is None or len(wanted) < _MANY_RECTANGLES:
+            return [wanted]
+        for part in self.parts:
+            part.permutation  # noqa: B018  (made once, before several threads want it)
+        return wanted.split(self.threads.count)
 
     def sizes(self) -> np.ndarray:
         return self._sizes.copy()
@@ -43,8 +65,13 @@ class PoCandidates:
         self, most_pairs: int, only: np.ndarray | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         wanted = self.wanted.only(only)
-        for part in self.parts:
-            yield from part.pairs(wanted, most_pairs)
+        pieces = self._pieces(wanted)
+        sources = (part.pairs(piece, most_pairs) for part in self.parts for piece in pieces)
+        if self.threads is None or len(pieces) == 1:
+            for source in sources:
+                yield from source
+        else:
+            yield from self.threads.ahead(sources)
         if self.mutable is not None:
             which, rid = self.mutable.pairs(wanted)
             for begin in range(0, len(which), most_pairs):
@@ -57,10 +84,13 @@ class PoCandidates:
 
     def total(self, values: np.ndarray) -> np.ndarray:
         """int64 `values` (by rid) summed over all candidates of each probe."""
-        found = np.zeros(len(self.wanted), np.int64)
-        for part in self.parts:
-            found += part.sums(self.wanted, values)
-        totals = self.wanted.by_probe(found)
+        def summed(piece: Rectangles) -> np.ndarray:
+            found = np.zeros(len(piece), np.int64)
+            for part in self.parts:
+                found += part.sums(piece, values)
+            return found
+
+        totals = self.wanted.by_probe(self._over_pieces(summed))
         if self.mutable is not None:
             which, rid = self.mutable.pairs(self.wanted)
             np.add.at(totals, self.wanted.probe[which], values[rid])

@@ -8,6 +8,7 @@ from host.indexes.po.candidates import PoCandidates
 from host.indexes.po.mutable import Mutable
 from host.indexes.po.order import Order
 from host.indexes.po.part import Part
+from host.indexes.po.threads import Threads
 from host.two_keys import Rectangles
 
 __all__ = ["PoIndex", "part_of"]
@@ -51,11 +52,11 @@ class PoIndex:
             while len(self._parts) > 1:
                 self._merge_last()
 
-    def find(self, wanted: Rectangles) -> PoCandidates:
-        """What those rectangles hold, valid until the next insert."""
+    def find(self, wanted: Rectangles, threads: Threads | None = None) -> PoCandidates:
+        """What those rectangles hold, valid until the next insert; many are dealt to threads."""
         if len(wanted) >= _MANY:
             self._merge_mutable()
-        return PoCandidates(wanted, tuple(self._parts), self._mutable)
+        return PoCandidates(wanted, tuple(self._parts), self._mutable, threads)
 
     def ascending(self) -> tuple[np.ndarray, np.ndarray]:
         """First keys and rids of all tuples by key, then by rid."""
