@@ -99,6 +99,13 @@ class Hits:
 
         `only` is a mask of the probes that are asked for.
         """
+        for probe, rid in self.seen(most_pairs, only):
+            yield probe, rid.astype(np.int64) + self.base
+
+    def seen(
+        self, most_pairs: int, only: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The same with rids in place of row numbers."""
         if self.seeing is not None:
             only = self.seeing if only is None else only & self.seeing
         for probe, rid in self.candidates.pairs(most_pairs, only):
@@ -106,14 +113,14 @@ class Hits:
 
     def filtered(self, probe: np.ndarray, rid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Drop what the probe's window does not cover (PanJoin III-G1, the filter)."""
-        row = rid.astype(np.int64) + self.base
         if self.covered is None and not self.in_batch:
-            return probe, row
+            return probe, rid
+        row = rid.astype(np.int64) + self.base
         place = self.carried[TIME][rid] if TIME in self.carried else row
         keep = (place >= self.first[probe]) & (place <= self.last[probe])
         if self.in_batch:
             keep &= row < self.probe.before[self.probe.order[probe]]
-        return probe[keep], row[keep]
+        return probe[keep], rid[keep]
 
 
 @dataclass

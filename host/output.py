@@ -97,7 +97,7 @@ class PairsOutput:
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema), len(pairs[0])
 
     def _expanded(self, found: Found) -> Iterator[Result] | None:
-        """Pairs without their row numbers; None where columns or candidates need these."""
+        """Pairs without their row numbers; None where columns need these."""
         words = [self._stores[column.side].words(column.column) for column in self._selected]
         columns = [
             (column.side, plain)
@@ -106,12 +106,16 @@ class PairsOutput:
         ]
         if len(columns) < len(words):
             return None
-        from host.expansion import expand, expansions_of  # compiled, so only where it is worth it
+        # Compiled, so only where it is worth it.
+        from host.expansion import expand, expansions_of
+        from host.gathering import gathered
 
         expansions = expansions_of(found.hits, self._threads)
-        if expansions is None:
-            return None
-        chunks = expand(expansions, columns, self._threads)
+        chunks = (
+            gathered(found.hits, columns)
+            if expansions is None
+            else expand(expansions, columns, self._threads)
+        )
         return (
             (pa.RecordBatch.from_arrays(arrays, schema=self.schema), len(arrays[0]))
             for arrays in chunks

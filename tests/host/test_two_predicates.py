@@ -321,3 +321,33 @@ def test_po_without_a_second_predicate_is_refused():
     )
     with pytest.raises(OptionError, match=exactly(said)):
         plan("l.a < r.a AND l.b > r.b", index="po", backend="rtl")
+
+
+@pytest.mark.parametrize("batch", [4_500, 900])
+def test_large_batches_are_joined_in_threads_and_straight_into_columns(batch, monkeypatch):
+    """Enough probes that they are dealt to threads, and windows that end within the batch."""
+    from host.indexes.po import candidates
+
+    monkeypatch.setattr(candidates, "_MANY_RECTANGLES", 64)
+    random = np.random.default_rng(3)
+    left, right = (
+        stream(a=random.integers(0, 1_000, 5_000), b=random.integers(0, 1_000, 5_000))
+        for _ in "lr"
+    )
+    a, b, c, d = (table[name].to_numpy() for table in (left, right) for name in "ab")
+    own, other = np.indices((5_000, 5_000), sparse=True)
+    # Left row i arrives just before right row i.
+    seen = np.where(own > other, own - other <= 700, other + 1 - own <= 1_500)
+    for on, holds in (
+        ("ABS(l.a - r.a) <= 4 AND r.b BETWEEN l.b AND l.b + 9",
+         lambda: (abs(a[:, None] - c) <= 4) & (d >= b[:, None]) & (d <= b[:, None] + 9)),
+        ("l.a < r.a - 950 AND l.b > r.b",
+         lambda: (a[:, None] < c - 950) & (b[:, None] > d)),
+    ):  # fmt: skip
+        wanted = np.stack(np.nonzero(holds() & seen), axis=1)
+        with join_of(on, "rows 1500,700", left, right, batch=batch, subwindow=400) as join:
+            found = pa.Table.from_batches(
+                list(push_all(join, left, right, [(5_000, 5_000)])), join.schema
+            )
+        pairs = np.stack([column.to_numpy() for column in found.columns], axis=1)
+        assert (pairs[np.lexsort(pairs.T[::-1])] == wanted).all()
