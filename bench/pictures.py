@@ -148,11 +148,32 @@ def _draw_foundation(result: dict[str, Any]) -> Figure:
     return figure
 
 
+# structures
+
+
+def _draw_structures(result: dict[str, Any]) -> Figure:
+    """Two predicates: both speeds of each figure beside each other."""
+    figures = result["two_predicates"]["figures"]
+    figure, panels = _stacked([2] * len(figures))
+    for panel, one in zip(panels, figures, strict=True):
+        title, _, beside = one["name"].partition(": ")
+        name, _, peer = beside.partition(" beside ")
+        asked = f"ratio {_ratio(one['ratio'])} (asked {one['at_least']:,g})"
+        _bars(panel, [
+            (f"Watersmeet, {name}", one["tuples_per_s"], _OURS, _count(one["tuples_per_s"])),
+            (peer, one["peer_tuples_per_s"], _PEER, f"{_count(one['peer_tuples_per_s'])}, {asked}"),
+        ])
+        panel.set_title(title)
+    panels[-1].set_xlabel("tuples a second, two threads each (log)")
+    return figure
+
+
 #: Suite -> what draws its result.
 PICTURES: dict[str, Callable[[dict[str, Any]], Figure]] = {
     "foundation": _draw_foundation,
     "engines": _draw_engines,
     "peers": _draw_peers,
+    "structures": _draw_structures,
 }
 
 

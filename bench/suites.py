@@ -53,6 +53,9 @@ SUITES = {
     "peers": Suite(
         "bench.peer_suite", "the whole pipeline beside DuckDB, Polars, trees and a nested loop"
     ),
+    "structures": Suite(
+        "bench.structures", "the papers' structures of a subwindow beside each other and DuckDB"
+    ),
 }
 
 
