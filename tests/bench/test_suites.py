@@ -341,3 +341,11 @@ def test_the_numpy_backends_suite_has_a_picture_and_a_table(tmp_path):
     group = "Beside re-sorting the window for each batch"
     assert f"{group} 1,048,576 rows a side 100 ms 1 s 10 " in text
     assert "none asked" in text
+
+
+@pytest.mark.slow
+@pytest.mark.opencl
+def test_two_predicates_find_what_duckdb_and_the_paper_find(results):
+    found = list(_figures(_read(results, "structures")["result"]["two_predicates"]))
+    assert len(found) == 7 and all(one["agrees"] is True for one in found)
+    assert all("at_least" in one and one["holds"] is not None for one in found)
