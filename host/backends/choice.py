@@ -91,7 +91,9 @@ def condition_of(options: JoinOptions) -> JoinCondition:
             "index 'hash' finds equal keys alone, and the condition searches more: use 'auto'"
         )
     free = options.index == "auto" and options.backend in ("auto", "numpy")
-    wanted = options.index == "po" or (free and options.device is None)
+    # A device, or sizes of an engine, name that engine.
+    free = free and options.device is None and options.params is None
+    wanted = options.index == "po" or free
     return condition.searching_both() if wanted and condition.second else condition
 
 

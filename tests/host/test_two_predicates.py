@@ -306,6 +306,7 @@ def test_explain_tells_which_predicate_runs_where():
     lines = plan(on, index="bisort")
     assert (lines["second predicate"], lines["residual"]) == ("l.b > r.b", "l.b > r.b")
     assert plan(on, backend="opencl")["residual"] == "l.b > r.b"
+    assert plan(on, params="mergers=4")["residual"] == "l.b > r.b"
 
 
 def test_po_without_a_second_predicate_is_refused():
