@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from hw.rtl.layouts import row_count, token, tuple_layout, wide_token, word_layout
-from hw.rtl.memory import ReadPort, WritePort
+from hw.rtl.memory import ReadPort, WritePort, write_layout
 from hw.rtl.plumbing import Buffer, ShortQueue
 from hw.spec import JoinParams
 
@@ -39,16 +39,19 @@ class WordReader(wiring.Component):
                 "words": Out(stream.Signature(word)),
             }
         )
+        # Attributes, here and below, so that a proof can count what is inside.
+        self.queue = ShortQueue(word, depth)
+        self.left = Signal(address_bits + 1)
+        self.owed = Signal(range(depth + 1))  # words asked for and not yet taken from `words`
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.queue = queue = ShortQueue(self.word, self.depth)
+        m.submodules.queue = queue = self.queue
         wiring.connect(m, wiring.flipped(self.read.words), queue.i)
         wiring.connect(m, queue.o, wiring.flipped(self.words))
 
         address = Signal(self.address_bits)
-        left = Signal(self.address_bits + 1)
-        owed = Signal(range(self.depth + 1))  # words asked for and not yet taken from `words`
+        left, owed = self.left, self.owed
         request = self.read.requests
         m.d.comb += self.jobs.ready.eq(left == 0)
         with m.If(self.jobs.valid & self.jobs.ready):
@@ -93,20 +96,22 @@ class TupleReader(wiring.Component):
                 "tuples": Out(stream.Signature(token(tuple_layout(params)))),
             }
         )
+        self.reader = WordReader(word_layout(params), address_bits, depth=16, burst=4)
+        self.out = Buffer(token(tuple_layout(params)))
+        self.busy = Signal()
+        self.lane = Signal(exact_log2(params.lanes))
+        self.left = Signal(row_count(params))
 
     def elaborate(self, platform):
         m = Module()
         lane_bits = exact_log2(self.params.lanes)
-        word = word_layout(self.params)
-        m.submodules.reader = reader = WordReader(word, self.address_bits, depth=16, burst=4)
-        m.submodules.out = out = Buffer(token(tuple_layout(self.params)))
+        m.submodules.reader = reader = self.reader
+        m.submodules.out = out = self.out
         wiring.connect(m, reader.read, wiring.flipped(self.read))
         wiring.connect(m, out.o, wiring.flipped(self.tuples))
 
         job = self.jobs.payload
-        busy = Signal()
-        lane = Signal(lane_bits)
-        left = Signal(row_count(self.params))
+        busy, lane, left = self.busy, self.lane, self.left
         skip = job.first[:lane_bits]
         words = (skip + job.count + (self.params.lanes - 1)) >> lane_bits
         m.d.comb += reader.jobs.payload.address.eq(job.address + (job.first >> lane_bits))
@@ -148,17 +153,20 @@ class WideReader(wiring.Component):
                 "tuples": Out(stream.Signature(wide)),
             }
         )
+        self.reader = WordReader(word_layout(params), address_bits)
+        self.out = Buffer(wide)
+        self.busy = Signal()
+        self.left = Signal(row_count(params))
 
     def elaborate(self, platform):
         m = Module()
         lanes = self.params.lanes
-        m.submodules.reader = reader = WordReader(word_layout(self.params), self.address_bits)
-        m.submodules.out = out = Buffer(wide_token(tuple_layout(self.params), lanes))
+        m.submodules.reader = reader = self.reader
+        m.submodules.out = out = self.out
         wiring.connect(m, reader.read, wiring.flipped(self.read))
         wiring.connect(m, out.o, wiring.flipped(self.tuples))
         job = self.jobs.payload
-        busy = Signal()
-        left = Signal(row_count(self.params))
+        busy, left = self.busy, self.left
         m.d.comb += reader.jobs.payload.address.eq(job.address)
         m.d.comb += reader.jobs.payload.count.eq((job.count + (lanes - 1)) >> exact_log2(lanes))
         m.d.comb += reader.jobs.valid.eq(self.jobs.valid & ~busy)
@@ -196,18 +204,18 @@ class TupleWriter(wiring.Component):
                 "write": Out(WritePort(word_layout(params), address_bits)),
             }
         )
+        self.out = Buffer(write_layout(word_layout(params), address_bits))
+        self.busy = Signal()
+        self.address = Signal(address_bits)
+        self.lane = Signal(range(params.lanes))
+        self.filled = Signal(word_layout(params))
 
     def elaborate(self, platform):
         m = Module()
         lanes = self.params.lanes
-        word = word_layout(self.params)
-        writes = data.StructLayout({"address": self.address_bits, "word": word})
-        m.submodules.out = out = Buffer(writes)
+        m.submodules.out = out = self.out
         wiring.connect(m, out.o, wiring.flipped(self.write.writes))
-        busy = Signal()
-        address = Signal(self.address_bits)
-        lane = Signal(range(lanes))
-        filled = Signal(word)
+        busy, address, lane, filled = self.busy, self.address, self.lane, self.filled
         m.d.comb += self.jobs.ready.eq(~busy)
         with m.If(self.jobs.valid & self.jobs.ready):
             m.d.sync += busy.eq(1)
@@ -249,11 +257,12 @@ class WideWriter(wiring.Component):
                 "write": Out(WritePort(word_layout(params), address_bits)),
             }
         )
+        self.busy = Signal()
+        self.address = Signal(address_bits)
 
     def elaborate(self, platform):
         m = Module()
-        busy = Signal()
-        address = Signal(self.address_bits)
+        busy, address = self.busy, self.address
         m.d.comb += self.jobs.ready.eq(~busy)
         with m.If(self.jobs.valid & self.jobs.ready):
             m.d.sync += busy.eq(1)

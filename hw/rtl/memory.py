@@ -68,10 +68,12 @@ class BurstCounter(wiring.Component):
                 "addresses": Out(stream.Signature(address_bits)),
             }
         )
+        # Attributes, here and below, so that a proof can count what is inside.
+        self.left = Signal(address_bits + 1)
 
     def elaborate(self, platform):
         m = Module()
-        left = Signal.like(self.bursts.payload.count)
+        left = self.left
         last = Signal()
         m.d.comb += self.addresses.valid.eq(left != 0)
         m.d.comb += last.eq((left == 0) | ((left == 1) & self.addresses.ready))
@@ -92,6 +94,9 @@ class ReadShare(wiring.Component):
     up all. One word a cycle; adds 2 cycles to a request.
     """
 
+    #: Bursts under way.
+    TICKETS = 16
+
     def __init__(self, word, address_bits, count):
         self.word = word
         self.address_bits = address_bits
@@ -102,15 +107,20 @@ class ReadShare(wiring.Component):
                 "port": Out(ReadPort(word, address_bits)),
             }
         )
+        #: Who waits for how many words.
+        self.ticket = data.StructLayout({"source": range(count), "count": address_bits + 1})
+        self.arbiter = Arbiter(burst_layout(address_bits), count)
+        self.tickets = ShortQueue(self.ticket, self.TICKETS)
+        self.requests = Buffer(burst_layout(address_bits))
+        self.done = Signal(address_bits + 1)  # words of the first ticket that went back
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.arbiter = arbiter = Arbiter(burst_layout(self.address_bits), self.count)
+        m.submodules.arbiter = arbiter = self.arbiter
         for i, reader in zip(arbiter.i, self.readers, strict=True):
             wiring.connect(m, wiring.flipped(reader.requests), i)
-        ticket = data.StructLayout({"source": range(self.count), "count": self.address_bits + 1})
-        m.submodules.tickets = tickets = ShortQueue(ticket, 16)
-        m.submodules.requests = requests = Buffer(burst_layout(self.address_bits))
+        m.submodules.tickets = tickets = self.tickets
+        m.submodules.requests = requests = self.requests
         wiring.connect(m, requests.o, wiring.flipped(self.port.requests))
         m.d.comb += [
             arbiter.o.ready.eq(tickets.i.ready & requests.i.ready),
@@ -121,7 +131,7 @@ class ReadShare(wiring.Component):
             requests.i.payload.eq(arbiter.o.payload.payload),
         ]
 
-        done = Signal(self.address_bits + 1)  # words of the first ticket that went back
+        done = self.done
         words = self.port.words
         for number, reader in enumerate(self.readers):
             mine = tickets.o.valid & (tickets.o.payload.source == number)
@@ -177,13 +187,16 @@ class BlockMemory(wiring.Component):
         self.depth = depth
         self.address_bits = bits = max(1, (depth - 1).bit_length())
         super().__init__({"read": In(ReadPort(word, bits)), "write": In(WritePort(word, bits))})
+        self.counter = BurstCounter(bits)
+        self.fetched = Signal()
+        self.out = Buffer(word)
 
     def elaborate(self, platform):
         m = Module()
         width = Shape.cast(self.word).width
         m.submodules.cells = cells = Memory(shape=unsigned(width), depth=self.depth, init=[])
-        m.submodules.counter = counter = BurstCounter(self.address_bits)
-        m.submodules.out = out = Buffer(self.word)
+        m.submodules.counter = counter = self.counter
+        m.submodules.out = out = self.out
         wiring.connect(m, wiring.flipped(self.read.requests), counter.bursts)
         wiring.connect(m, out.o, wiring.flipped(self.read.words))
 
@@ -194,7 +207,7 @@ class BlockMemory(wiring.Component):
         m.d.comb += write_port.data.eq(Value.cast(self.write.writes.payload.word))
 
         read_port = cells.read_port()
-        fetched = Signal()
+        fetched = self.fetched
         advance = Signal()
         m.d.comb += advance.eq(~fetched | out.i.ready)
         m.d.comb += read_port.en.eq(advance)

@@ -64,6 +64,9 @@ class Splitter(wiring.Component):
                 "batch": Out(ReadPort(word, batch_bits)),
             }
         )
+        # Attributes, so that a proof can count what is inside.
+        self.number = Signal(range(params.mergers + 1))
+        self.out = Buffer(piece_layout(params))
 
     def elaborate(self, platform):
         m = Module()
@@ -84,7 +87,7 @@ class Splitter(wiring.Component):
         some = Array(Signal(name=f"some_{n}") for n in range(count))
         last = Array(Signal(positions, name=f"last_{n}") for n in range(count))
 
-        number = Signal(range(count))
+        number = self.number
         bit = Signal(range(positions + 1))  # that is tried; at first, tuple 0 is
         candidate = Signal(positions)
         m.d.comb += candidate.eq(last[number] | (1 << bit)[:positions])
@@ -106,7 +109,7 @@ class Splitter(wiring.Component):
             m.d.sync += some[answer.number].eq(1)
             m.d.sync += last[answer.number].eq(answer.row)
 
-        m.submodules.out = out = Buffer(piece_layout(params))
+        m.submodules.out = out = self.out
         wiring.connect(m, out.o, wiring.flipped(self.pieces))
         with m.FSM():
             with m.State("WAIT"):
