@@ -24,6 +24,7 @@ __all__ = ["AlreadyServed", "Daemon"]
 #: Clients at once; a Spark executor has one for each of its tasks.
 _MOST_CLIENTS = 256
 _TICK_S = 1.0
+_RETRY_S = 0.05
 #: Windows that nobody asked for this long are let go.
 _FORGET_S = 600.0
 #: A client that waits hears of it that often.
@@ -64,9 +65,13 @@ class Daemon:
         """Accept clients; returns when it is time to end."""
         while not self._is_over():
             self._forget_unused()
-            ready, _, _ = select.select([self._listener], [], [], _TICK_S)
-            if ready:
+            if not _is_readable(self._listener.fileno(), _TICK_S):
+                continue
+            try:
                 accepted, _ = self._listener.accept()
+            except OSError:  # it left, or there are too many files: others may go meanwhile
+                time.sleep(_RETRY_S)
+            else:
                 self._admit(accepted)
 
     def close(self) -> None:
@@ -150,7 +155,7 @@ class Daemon:
     def _living_owners(self) -> list[int]:
         with self._lock:
             for pid, handle in list(self._owners.items()):
-                if select.select([handle], [], [], 0)[0]:
+                if _is_readable(handle, 0.0):  # the process has ended
                     os.close(self._owners.pop(pid))
             return sorted(self._owners)
 
@@ -163,6 +168,12 @@ class Daemon:
                 for key, held in self._joins.items()
             ]
         return {"pid": os.getpid(), "joins": joins, "owners": owners}
+
+
+def _is_readable(handle: int, wait_s: float) -> bool:
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(wait_s * 1000))
 
 
 def _send(connection: Connection, answer: Answer) -> None:

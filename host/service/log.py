@@ -71,6 +71,7 @@ class EpochLog:
         self.directory = directory
         self._options = options
         self._manifests: dict[int, Manifest] = {}
+        self._expired = 0  # everything before it has been deleted
 
     def check_plan(self, plain: Mapping[str, Any]) -> None:
         """Write what the join is, or compare it with what it was."""
@@ -174,6 +175,9 @@ class EpochLog:
     def expire(self, epoch: int) -> None:
         """Delete what that epoch no longer needs; it has begun, so the ones before committed."""
         oldest = self.manifest(epoch).oldest
+        if oldest == self._expired:
+            return
+        self._expired = oldest
         for number in self.epochs():
             if number < oldest:
                 self.remove(number)

@@ -1,5 +1,6 @@
 """Daemons of the tests: each in a directory of its own, none left behind."""
 
+import contextlib
 import os
 import select
 import signal
@@ -45,12 +46,26 @@ class Daemons:
         self.kill(signal.SIGTERM)
 
 
-@pytest.fixture
-def daemons():
+@contextlib.contextmanager
+def a_directory():
     with tempfile.TemporaryDirectory() as directory:
         daemons = Daemons(Path(directory) / "run")
         yield daemons
         daemons.close()
+
+
+@pytest.fixture
+def daemons():
+    """For tests that end a daemon, or ask for another one."""
+    with a_directory() as daemons:
+        yield daemons
+
+
+@pytest.fixture(scope="module")
+def shared_daemon():
+    """For tests that leave it alive."""
+    with a_directory() as daemons:
+        yield daemons
 
 
 @pytest.fixture

@@ -26,8 +26,12 @@ ROUTINGS = [("round robin", 1), ("round robin", 2), ("random", 2), ("round robin
             ("random", 3), ("hash", 2), ("hash", 3), ("contrand:2", 3), ("contrand:1", 2)]
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize(("routing", "count"), ROUTINGS)
+@pytest.mark.parametrize(
+    ("window", "routing", "count"),
+    [(window, *routing) for window in ("rows", "late") for routing in ROUTINGS]
+    + [(window, *routing) for window in ("short rows", "time", "none")
+       for routing in (("round robin", 1), ("random", 3), ("contrand:2", 3))],
+)
 def test_every_window_routing_and_crash_gives_each_pair_once(
     tmp_path, workers_of, window, routing, count
 ):

@@ -114,9 +114,9 @@ def drained(sock):
     return data
 
 
-def test_the_socket_is_private(daemons):
-    daemons.client()
-    directory = daemons.directory
+def test_the_socket_is_private(shared_daemon):
+    shared_daemon.client()
+    directory = shared_daemon.directory
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     for path in directory.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
@@ -138,20 +138,21 @@ print(sock.recv(1000)[20:].decode())
 
 
 @pytest.mark.parametrize("open_to_all", [False, True])
-def test_another_user_is_refused(daemons, open_to_all):
+def test_another_user_is_refused(shared_daemon, open_to_all):
     """By the modes of directory and socket, and where these fail, by what the kernel says."""
-    client = daemons.client()
+    client = shared_daemon.client()
     if open_to_all:
-        os.chmod(daemons.directory, 0o755)
-        os.chmod(daemons.directory / "numpy-default.sock", 0o666)
-    done = subprocess.run([sys.executable, "-c", OTHER_USER, str(daemons.directory)],
+        os.chmod(shared_daemon.directory, 0o755)
+        os.chmod(shared_daemon.directory / "numpy-default.sock", 0o666)
+    done = subprocess.run([sys.executable, "-c", OTHER_USER, str(shared_daemon.directory)],
                           capture_output=True, text=True, check=True)
     if open_to_all:
         message = f"this daemon serves user {os.geteuid()} and not user 65534"
         assert json.loads(done.stdout) == {"error": "ServiceError", "message": message}
     else:
         assert done.stdout == "no permission\n"
-    os.chmod(daemons.directory, 0o700)
+    os.chmod(shared_daemon.directory, 0o700)
+    os.chmod(shared_daemon.directory / "numpy-default.sock", 0o600)
     assert client.status()["joins"] == []
 
 
