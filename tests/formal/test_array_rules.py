@@ -7,7 +7,6 @@ import pytest
 from amaranth.hdl import *
 
 from hw.rtl.arrays import TupleReader, TupleWriter, WideReader, WideWriter, WordReader
-from hw.rtl.layouts import word_layout
 from hw.rtl.memory import BlockMemory, ReadShare, WriteShare
 from hw.rtl.splitter import Splitter
 from tests.formal.proofs import prove
@@ -133,7 +132,6 @@ def frame_of_job(m, dut, words, inside, width):
 
 def test_a_tuple_reader_gives_each_tuple_of_a_job_and_one_end(tmp_path):
     dut = TupleReader(SMALL, 4)
-    dut.reader = WordReader(word_layout(SMALL), 4, depth=8, burst=4)  # a short queue: see above
 
     def claims(m, rules):
         m.d.comb += Assume(dut.jobs.payload.first + dut.jobs.payload.count <= SMALL.subwindow)
@@ -146,7 +144,6 @@ def test_a_tuple_reader_gives_each_tuple_of_a_job_and_one_end(tmp_path):
 
 def test_a_wide_reader_gives_each_tuple_of_a_job_and_one_end(tmp_path):
     dut = WideReader(SMALL, 4)
-    dut.reader = WordReader(word_layout(SMALL), 4, depth=8, burst=4)  # a short queue: see above
 
     def width(token):
         return token.count + token.end
