@@ -55,6 +55,7 @@ class Subwindow:
     capacity  places in all
     smallest, largest   of its tuples' places on the window's axis (row numbers or times)
     carried   arrays by row that go with the tuples: TIME for time windows, an aggregate's measures
+    nulls     names among `carried` of what is known, where it is 0 for some row
     kept      what results have made of it by position, once it takes no more; see host.expansion
     """
 
@@ -67,6 +68,7 @@ class Subwindow:
     largest: int = field(default=int(np.iinfo(np.int64).min))
     stored: int = 0
     carried: dict[str, Growing] = field(default_factory=dict)
+    nulls: set[str] = field(default_factory=set)
     kept: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
@@ -78,10 +80,16 @@ class Subwindow:
         """Event time of each row, where the window is of time."""
         return self.carried[TIME].values if TIME in self.carried else None
 
+    def note_nulls(self, name: str, values: np.ndarray) -> None:
+        """Take in the values of more rows; those that are no Part.KNOWN have no 0 that counts."""
+        if name not in self.nulls and not values.all():
+            self.nulls.add(name)
+
     def extend(self, rows: int, places: np.ndarray, carried: dict[str, np.ndarray]) -> None:
         """Take `rows` more places; `places` are those of the tuples that can match."""
         for name, values in carried.items():
             self.carried.setdefault(name, Growing(values[:0])).append(values)
+            self.note_nulls(name, values)
         self.rows += rows
         self.stored += len(places)
         if len(places):

@@ -249,6 +249,8 @@ class JoinManager:
         chain = self.chains[side]
         subwindow.worker = subwindow.number % len(self.workers)
         chain.subwindows.append(subwindow)
+        for name, array in subwindow.carried.items():
+            subwindow.note_nulls(name, array.values)
         self._tell(subwindow, messages.create(side, subwindow)).result()
         if len(tuples):
             self._tell(subwindow, messages.insert(side, subwindow, tuples)).result()

@@ -1,6 +1,6 @@
 """What a batch probes when it only counts and sums: stored tuples, and which of them are seen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,12 +18,15 @@ class Stretch:
     sight    uint32 for each probe, (first, rows): it sees `rows` rids from `first` on; None where
              every probe sees all
     carried  arrays by rid: the measures
+    nulls    names among them that are 0 somewhere; for one that says what is known, the others
+             are nothing but a count
     """
 
     number: int | None
     tuples: np.ndarray | None
     sight: tuple[np.ndarray, np.ndarray] | None
     carried: Mapping[str, np.ndarray]
+    nulls: Set[str] = frozenset()
 
 
 def edges_of(

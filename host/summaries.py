@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from host.aggregates import Measure
+from host.aggregates import Measure, Part
 from host.backend import Backend, Probes, Summary
 from host.chain import TIME, Chain, Subwindow
 from host.hits import Found
@@ -95,7 +95,23 @@ class Summaries:
         self, stored: Side, stretches: list[Stretch], probes: Probes
     ) -> Callable[[Backend], Summary | None]:
         measures = self._measures[stored]
-        return lambda backend: backend.summarise(stored, stretches, probes, measures)
+        # Where nothing is NULL, what is known are all matches.
+        asked = [
+            measure
+            for measure in measures
+            if measure.part is not Part.KNOWN
+            or any(measure.name in stretch.nulls for stretch in stretches)
+        ]
+
+        def command(backend: Backend) -> Summary | None:
+            summary = backend.summarise(stored, stretches, probes, asked)
+            if summary is None:
+                return None
+            counts, found = summary
+            totals = iter(found)
+            return counts, [next(totals) if one in asked else counts for one in measures]
+
+        return command
 
 
 @dataclass(frozen=True)
@@ -122,11 +138,11 @@ def _stretch_of(subwindow: Subwindow, seen: Seen, span: _Span) -> Stretch | None
     """None where places do not follow arrivals and some probe sees a part."""
     carried = {name: array.values for name, array in subwindow.carried.items()}
     if span.covers(subwindow):
-        return Stretch(subwindow.number, None, None, carried)
+        return Stretch(subwindow.number, None, None, carried, subwindow.nulls)
     edges = edges_of(*seen, subwindow.base, subwindow.times)
     if edges is None:
         return None
-    return Stretch(subwindow.number, None, sight_of(*edges), carried)
+    return Stretch(subwindow.number, None, sight_of(*edges), carried, subwindow.nulls)
 
 
 def _own_batch(probe: SideBatch, stored: SideBatch, seen: Seen) -> list[Stretch] | None:
@@ -139,4 +155,5 @@ def _own_batch(probe: SideBatch, stored: SideBatch, seen: Seen) -> list[Stretch]
     first, end = edges
     end = np.minimum(end, probe.before[probe.order] - stored.first)
     tuples = stored.tuples(0, len(stored), stored.first)
-    return [Stretch(None, tuples, sight_of(first, end), stored.carried)]
+    nulls = {name for name, values in stored.carried.items() if not values.all()}
+    return [Stretch(None, tuples, sight_of(first, end), stored.carried, nulls)]

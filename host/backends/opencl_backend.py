@@ -1,7 +1,7 @@
 """The engine on any OpenCL device: PoCL on the CPU out of the box, a GPU where there is one."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from hw.opencl.devices import choose
 from hw.opencl.distribution import DistributionEngine
 from hw.opencl.insertion import InsertionEngine, PaperInsertionEngine
 from hw.opencl.memory import Pool
+from hw.opencl.passing import PassingBatch
 from hw.opencl.probing import Batch, ProbingEngine
 from hw.opencl.program import open_program
 from hw.opencl.subwindow import Subwindow
@@ -50,6 +51,7 @@ class OpenCLBackend(RecordFinder):
         self._pool = Pool(self.device, program.context, self._queue, engine.pop("shared", None))
         insertion = InsertionEngine if self.params.mode == "tiered" else PaperInsertionEngine
         self._insertion = insertion(program, self._pool, self.params, **engine)
+        self._passing = PassingBatch(self._pool, self.params.key_bits)
         self._probing = ProbingEngine(program, self._pool, self.params.key_bits)
         self._distribution = DistributionEngine(program, self._pool, self.params.key_bits)
         self._collection = CollectionEngine(program, self._pool, self._probing)
@@ -69,10 +71,8 @@ class OpenCLBackend(RecordFinder):
             return self._probing.probe(self._in_order(stored, subwindows), _batch(probes))
 
     def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
-        passing = Subwindow(self._pool, len(tuples))
-        self._insertion.insert(passing, tuples)
-        records: np.ndarray = self._probing.probe([passing], _batch(probes))[0]
-        passing.free()
+        with device_errors(), self._passed(tuples) as passing:
+            records: np.ndarray = self._probing.probe([passing], _batch(probes))[0]
         return records
 
     def rids(self, side: Side, subwindow: int) -> np.ndarray:
@@ -181,22 +181,30 @@ class OpenCLBackend(RecordFinder):
     def _windows_of(
         self, stored: Side, stretches: Sequence[Stretch], in_order: bool
     ) -> Iterator[list[Subwindow]]:
-        """The stretches as subwindows; those of passing tuples are there for so long."""
+        """The stretches as subwindows, at most one of which is passing."""
         listed: list[Subwindow] = []
-        passing: list[Subwindow] = []
-        for stretch in stretches:
-            if stretch.tuples is not None:
-                passing.append(Subwindow(self._pool, len(stretch.tuples)))
-                self._insertion.insert(passing[-1], stretch.tuples)
-                listed.append(passing[-1])
-            else:
-                assert stretch.number is not None
-                listed.append(self._windows[stored][stretch.number])
-        if in_order:
-            self._order(listed)
-        yield listed
-        for window in passing:
-            window.free()
+        with ExitStack() as stack:
+            for stretch in stretches:
+                if stretch.tuples is not None:
+                    listed.append(stack.enter_context(self._passed(stretch.tuples)))
+                else:
+                    assert stretch.number is not None
+                    listed.append(self._windows[stored][stretch.number])
+            if in_order:
+                self._order(listed)
+            yield listed
+
+    @contextmanager
+    def _passed(self, tuples: np.ndarray) -> Iterator[Subwindow]:
+        """Tuples that are not stored as a subwindow; one at a time."""
+        if not isinstance(self._insertion, PaperInsertionEngine):
+            self._passing.take(tuples)
+            yield self._passing
+            return
+        passing = Subwindow(self._pool, len(tuples))
+        self._insertion.insert(passing, tuples)
+        yield passing
+        passing.free()
 
     def distribute(self, tuples: np.ndarray, cores: int, turn: int = 0) -> list[np.ndarray]:
         """A sorted batch dealt to cores in turn, by rid; each part is sorted too."""

@@ -47,8 +47,8 @@ class ProbingEngine:
         self._arrays = HostArray(pool, ARRAY)
         self._keys = HostArray(pool, key_dtype(key_bits))
         self._wanted = HostArray(pool, interval_dtype(key_bits))
-        self._registers = HostArray(pool, REGISTER).reserve(4)
-        self._programmed: tuple[Predicate, Side] | None = None
+        self._registers = [HostArray(pool, REGISTER).reserve(4) for _ in Side]
+        self._programmed: list[Predicate | None] = [None for _ in Side]
         self._bands = 1
         self.records_place = 0  # of the last probe, on the device
         self._counts = HostArray(pool, np.int64)
@@ -102,10 +102,10 @@ class ProbingEngine:
         for number, subwindow in enumerate(subwindows):
             arrays.host[2 * number], arrays.host[2 * number + 1] = subwindow.entries()
         arrays.upload(2 * len(subwindows))
-        probes = len(batch.keys)
+        probes, held = len(batch.keys), self._registers[batch.side]
         if batch.wanted is None:
             assert batch.predicate is not None
-            self._program_registers(batch.predicate, batch.side)
+            held = self._program_registers(batch.predicate, batch.side)
             keys = self._keys.reserve(probes)
             keys.host[:probes] = batch.keys
             keys.upload(probes)
@@ -116,7 +116,7 @@ class ProbingEngine:
             wanted.upload(batch.wanted.size)
         return (
             arrays.place, len(subwindows), self._keys.place, self._wanted.place,
-            int(batch.wanted is not None), self._registers.place, self._bands, probes,
+            int(batch.wanted is not None), held.place, self._bands, probes,
         )
 
     @property
@@ -124,18 +124,20 @@ class ProbingEngine:
         """Intervals that each probe of the staged batch asks for."""
         return self._bands
 
-    def _program_registers(self, predicate: Predicate, side: Side) -> None:
-        words = len(predicate.bands)
+    def _program_registers(self, predicate: Predicate, side: Side) -> HostArray:
+        """The registers of that side, written where the predicate is another than the last."""
+        words, held = len(predicate.bands), self._registers[side]
         self._bands = max(1, words)
-        if self._programmed == (predicate, side):
-            return
-        held = self._registers.reserve(self._bands)
+        if self._programmed[side] == predicate:
+            return held
+        held.reserve(self._bands)
         if words:
             held.host[:words] = registers(predicate, side, self._key_bits)
         else:
             held.host[0]["lo_bound"] = held.host[0]["hi_bound"] = Bound.NEVER
         held.upload(self._bands)
-        self._programmed = (predicate, side)
+        self._programmed[side] = predicate
+        return held
 
     def _launch(self, kernel: Any, probes: int, rows: int, *arguments: int) -> None:
         chunks = max(1, min(self._chunks, probes // 64))
