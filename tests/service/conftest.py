@@ -82,7 +82,9 @@ def workers_of():
         workers.close()
 
 
-@pytest.fixture
-def without_fsync(monkeypatch):
+@pytest.fixture(scope="module")
+def without_fsync():
     """What is on the disk after a power cut is not asked here."""
-    monkeypatch.setattr("os.fsync", lambda number: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda number: None)
+        yield

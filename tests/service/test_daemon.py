@@ -125,6 +125,22 @@ def test_a_reader_that_leaves_early_spoils_nothing(shared_daemon, tmp_path):
     assert not client.report["recovered"]
 
 
+def test_a_daemon_that_dies_in_the_middle_of_its_results_is_an_error(daemons, tmp_path):
+    source = Source(tmp_path, streams((900, 900)), [(900, 900)], "none", batch=32)
+    client = daemons.client()
+    results = client.run(source.job(0))
+    found = pairs_of([next(results)])
+    daemons.kill()
+    place = daemons.directory / "numpy-default"
+    with pytest.raises(ServiceError) as caught:
+        found += pairs_of(results)
+    said = str(caught.value)
+    assert said.startswith(f"the worker daemon at {place}.sock broke off: ")
+    assert said.endswith(f"; run the command again, and see {place}.log")
+    again = run_epoch(client, source.job(0))
+    assert set(found) < set(again)
+
+
 def test_a_daemon_ends_with_its_owners(daemons):
     owners = [subprocess.Popen(["sleep", "1000"]) for _ in range(2)]
     clients = [daemons.client(owner=owner.pid) for owner in owners]

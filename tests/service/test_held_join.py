@@ -1,16 +1,23 @@
 """A worker's epochs: whatever is repeated, lost or shared, each pair comes once."""
 
 import itertools
+import tempfile
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from host.errors import EpochError, OptionError, StateError
 from host.partials import combine, partial_schema
+from host.service.answer import Answer
+from host.service.daemon import Daemon
 from host.service.log import EpochLog
+from host.service.places import Place
 from host.spool import Part
-from tests.helpers import exactly, in_splits, join_of, pairs_of, push_all, same_pairs
+from tests.helpers import exactly, in_splits, join_of, pairs_of, push_all, same_pairs, share
 from tests.service.micro_batches import Source, streams
+from tests.service.workers import Workers
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
 
@@ -28,9 +35,10 @@ ROUTINGS = [("round robin", 1), ("round robin", 2), ("random", 2), ("round robin
 
 @pytest.mark.parametrize(
     ("window", "routing", "count"),
-    [(window, *routing) for window in ("rows", "late") for routing in ROUTINGS]
+    [("rows", *routing) for routing in ROUTINGS]
+    + [("late", *routing) for routing in ROUTINGS[::2]]
     + [(window, *routing) for window in ("short rows", "time", "none")
-       for routing in (("round robin", 1), ("random", 3), ("contrand:2", 3))],
+       for routing in ROUTINGS[::4]],
 )
 def test_every_window_routing_and_crash_gives_each_pair_once(
     tmp_path, workers_of, window, routing, count
@@ -46,6 +54,76 @@ def test_every_window_routing_and_crash_gives_each_pair_once(
         if dying:
             same_pairs(workers.run(epoch), wanted)  # of these, some from the log
     assert sum(map(len, source.expected())) > 20
+
+
+@share(1)
+@given(st.data())
+def test_any_schedule_of_any_join_gives_each_pair_once(data):
+    """Micro-batches of any sizes; workers that are asked twice, not at all, or lose their life."""
+    text, options = WINDOWS[data.draw(st.sampled_from(sorted(WINDOWS)))]
+    routing, count = data.draw(st.sampled_from(ROUTINGS))
+    rows = data.draw(st.tuples(st.integers(0, 9), st.integers(0, 9)))
+    sizes = data.draw(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1,
+                               max_size=4))
+    splits = in_splits(*rows, [*sizes, (1, 1)])
+    with tempfile.TemporaryDirectory() as state_dir:
+        seed = data.draw(st.integers(0, 99))
+        source = Source(state_dir, streams(rows, seed), splits, text, **options)
+        workers = Workers(source, routing, count)
+        for epoch, wanted in enumerate(source.expected()):
+            schedule = data.draw(st.lists(st.tuples(st.integers(0, count - 1), st.booleans()),
+                                          max_size=3))
+            for worker, dies in schedule:  # `take` asks some of the workers, retries ask again
+                found = workers.rows(epoch, worker)
+                assert set(found) <= set(wanted)
+                if dies:
+                    workers.crash(worker)
+            if schedule and data.draw(st.booleans()):
+                continue  # the query was stopped here, or had enough
+            same_pairs(workers.run(epoch), wanted)
+        workers.close()
+
+
+def test_an_answer_that_does_not_fit_in_memory_is_kept_in_a_file(
+    tmp_path, workers_of, monkeypatch
+):
+    source = Source(tmp_path, streams(), [(40, 44)], "none")
+    monkeypatch.setattr("host.service.answer.MEMORY_BYTES", 1000)
+    workers = workers_of(source)
+    for _ in range(2):
+        same_pairs(workers.run(0), source.expected()[0])
+    assert workers.held[0].run(workers.job(0, 0))._spilled > 1000
+
+
+def test_who_waits_for_an_answer_hears_of_it():
+    answer = Answer(0)
+    messages = answer.messages(patience_s=0.001)
+    assert [next(messages), next(messages)] == [None, None]
+    rows = pa.record_batch({"a": [1]})
+    answer.add(rows)
+    assert next(messages) == rows.serialize()
+    answer.fail(StateError("no more"))
+    with pytest.raises(StateError, match=exactly("no more")):
+        next(messages)
+
+
+def test_windows_that_nobody_asks_for_are_let_go_and_come_back(tmp_path, monkeypatch):
+    source = Source(tmp_path, streams(), SPLITS, "none")
+    place = Place.of(str(tmp_path / "run"), "numpy", None)
+    daemon = Daemon(place, {"backend": "numpy"})
+    try:
+        for epoch in range(3):
+            answer = daemon._begun(source.job(epoch))
+            assert sum(1 for _ in answer.messages()) > 0 or not source.expected()[epoch]
+            assert answer.report["recovered"] == (epoch > 0)
+            daemon._forget_unused()
+            assert len(daemon._joins) == 1
+            monkeypatch.setattr("host.service.daemon._FORGET_S", -1.0)
+            daemon._forget_unused()
+            assert len(daemon._joins) == 0
+            monkeypatch.undo()
+    finally:
+        daemon.close()
 
 
 def test_two_inequalities_are_shared(tmp_path, workers_of):
