@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sim.mutant_list import MUTANTS, TESTS
 
-__all__ = ["survivors", "main"]
+__all__ = ["survivors", "listed", "main"]
 
 ROOT = Path(__file__).resolve().parents[1]
 #: A mutant that hangs its tests for so long is dead as well.
@@ -68,12 +68,30 @@ def survivors(component, mutants, jobs=2, report=print):
     return living
 
 
+def listed():
+    """The list as a Markdown page."""
+    lines = ["# Mutants of the gateware", "",
+             "Made by `python -m sim.mutants --list`; `make mutants` runs them, and the tests of "
+             "each component must kill all of its own."]
+    for component, mutants in MUTANTS.items():
+        tests = " and ".join(f"`{' '.join(test)}`" for test in TESTS[component])
+        lines += ["", f"## {component}: {len(mutants)}", "", f"Killed by {tests}.", ""]
+        for mutant in mutants:
+            old, new = (" ".join(text.split()) or "(nothing)" for text in (mutant.old, mutant.new))
+            lines.append(f"* {mutant.breaks}: `{old}` becomes `{new}` in {mutant.file}")
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("components", nargs="*", help="all of them by default")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     parser.add_argument("--match", default="", help="only mutants whose description has this text")
+    parser.add_argument("--list", action="store_true", help="print the list and break nothing")
     options = parser.parse_args()
+    if options.list:
+        print(listed(), end="")
+        return 0
     living = 0
     for name in options.components or MUTANTS:
         chosen = [mutant for mutant in MUTANTS[name] if options.match in mutant.breaks]
