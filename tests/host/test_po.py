@@ -189,7 +189,7 @@ def gathered(chunks, rectangles=20):
 @given(permuted(), st.sampled_from([1, 10, 64, 1_000]), st.integers(0, 11))
 def test_strips_table_bits_and_the_paper_agree(made, most, shift):
     permutation, bounds, random = made
-    first, end, _, high = bounds
+    first, end, low, high = bounds
     expected = inside(permutation, *bounds)
     sizes = [len(places) for places in expected]
     # Rectangles as probes, positions as rids.
@@ -197,14 +197,19 @@ def test_strips_table_bits_and_the_paper_agree(made, most, shift):
     weights = random.integers(-99, 99, len(permutation))
     sums = [int(weights[places].sum()) for places in expected]
 
-    strips, found = Strips.of(permutation, shift), np.zeros(20, np.int64)
-    strips._check(permutation)
-    strips.counts(bounds, found)
+    # Second keys spread unevenly, and bounds between them.
+    gaps = np.where(random.random(len(permutation) + 1) < 0.02, 1 << 20, 2)
+    keys = np.cumsum(gaps)
+    by_keys = first, end, keys[low] - 1, keys[high] - 1
+    keys = keys[:-1]
+    strips, found = Strips.of(permutation, shift, keys), np.zeros(20, np.int64)
+    strips._check(permutation, keys)
+    strips.counts(by_keys, found)
     assert found.tolist() == sizes
-    strips.sums(bounds, found := np.zeros(20, np.int64), weights)
+    strips.sums(by_keys, found := np.zeros(20, np.int64), weights)
     assert found.tolist() == sums
-    assert gathered(strips.listed(bounds, most, *themselves)) == expected
-    met, seen = strips.cost(bounds)
+    assert gathered(strips.listed(by_keys, most, *themselves)) == expected
+    met, seen = strips.cost(by_keys)
     assert seen >= sum(sizes) and met >= sum(size > 0 for size in sizes)
 
     inverse = np.argsort(permutation).astype(np.uint32)

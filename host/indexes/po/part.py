@@ -70,16 +70,14 @@ class Part:
     def runs(self, wanted: Rectangles) -> Runs:
         """Offsets of the rectangles in both orders."""
         first, end = offsets(self.firsts.keys, *wanted.first)
-        lo, hi = wanted.second
-        low, high = offsets(self.seconds.keys, lo[wanted.order], hi[wanted.order])
-        return Runs(first, end, low, high, wanted.order)
+        return Runs(first, end, wanted, self.seconds.keys)
 
     def counts(self, wanted: Rectangles) -> np.ndarray:
         """int64: tuples in each rectangle."""
         runs, totals = self.runs(wanted), np.zeros(len(wanted), np.int64)
         strips = self._strips_for(runs, self._bits_cost(runs))
         if strips is not None:
-            strips.counts(runs.by_first, totals)
+            strips.counts(runs.by_keys, totals)
         elif self._table_cost(runs) < self._bits_cost(runs):
             self._table.counts(self.permutation, self.inverse, runs.by_first, totals)
         else:
@@ -92,7 +90,7 @@ class Part:
         weights = values[self.firsts.rids]
         strips = self._strips_for(runs, self._bits_cost(runs))
         if strips is not None:
-            strips.sums(runs.by_first, totals, weights)
+            strips.sums(runs.by_keys, totals, weights)
         else:
             self._by_bits(runs, totals, weights)
         return totals
@@ -100,17 +98,12 @@ class Part:
     def pairs(self, wanted: Rectangles, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(probe, rid) of every tuple in a rectangle, in arrays of at most `most`."""
         runs, rids = self.runs(wanted), self.firsts.rids
-        groups = groups_of(runs, len(self))
-        if any(name == "neither" for _, name in groups):
-            limit = np.inf  # bits hold a prefix or a suffix: these are looked for in strips alone
-        else:
-            limit = len(groups) * _SET * len(self) + _LOOK * len(runs)
-        strips = self._strips_for(runs, limit)
+        strips = self._strips_for(runs, self._listing_cost(runs))
         if strips is not None:
-            yield from strips.listed(runs.by_first, most, wanted.probe, rids)
+            yield from strips.listed(runs.by_keys, most, wanted.probe, rids)
             return
         first, end, low, high = runs.by_second
-        for places, name in groups:
+        for places, name in groups_of(runs, len(self)):
             prefix = name == "prefix"
             # Seen from its far end, a suffix is a prefix.
             bound = high[places] if prefix else len(self) - low[places]
@@ -147,11 +140,11 @@ class Part:
             return None
         strips = self._strips
         if strips is None or abs(strips.shift - shift) > 1:
-            self._strips = strips = Strips.of(self.permutation, shift)
+            self._strips = strips = Strips.of(self.permutation, shift, self.seconds.keys)
         if np.isinf(limit):
             return strips
         step = -(-len(runs) // _SAMPLE) or 1
-        first, end, low, high = runs.by_first
+        first, end, low, high = runs.by_keys
         sample = slice(None, None, step)
         met, seen = strips.cost(
             (first[sample].copy(), end[sample].copy(), low[sample].copy(), high[sample].copy())
@@ -160,16 +153,31 @@ class Part:
 
     def _bits_cost(self, runs: Runs) -> float:
         """Nanoseconds of a count by bits: a pass for each bound that is one."""
-        passes = int(runs.high.any()) + int(runs.low.any())
-        ends = int(runs.first.any()) + int((runs.end < len(self)).any())
-        return passes * (_SET * len(self) + _LOOK * ends * len(runs))
+        passes = 1 + runs.bounded[0]
+        return passes * (_SET * len(self) + _LOOK * self._ends(runs) * len(runs))
+
+    def _listing_cost(self, runs: Runs) -> float:
+        """Nanoseconds of a list by bits, which hold a prefix or a suffix; without end, if neither
+        is wanted.
+        """
+        if not len(self):
+            return np.inf
+        lo, hi = runs.wanted.second
+        below, above = lo > self.seconds.keys[0], hi < self.seconds.keys[-1]
+        if (below & above).any():
+            return np.inf
+        passes = int(below.any()) + int((~below).any())
+        return passes * _SET * len(self) + _LOOK * len(runs)
 
     def _table_cost(self, runs: Runs) -> float:
         """Nanoseconds of a count by corners of the table."""
-        ends = int(runs.first.any()) + int((runs.end < len(self)).any())
-        bounds = int(runs.low.any()) + int((runs.high < len(self)).any())
+        corners = self._ends(runs) * sum(runs.bounded)
         width = max(1 << _SMALLEST_SHIFT, len(self) >> 10)
-        return float(len(runs) * ends * bounds * (_LOOK + _COMPARE * width))
+        return float(len(runs) * corners * (_LOOK + _COMPARE * width))
+
+    def _ends(self, runs: Runs) -> int:
+        """Ends of runs of first positions that are not those of all tuples."""
+        return int(runs.first.any()) + int((runs.end < len(self)).any())
 
     def _check(self) -> None:
         """Assert what the paper says of the arrays; for tests."""
@@ -178,7 +186,7 @@ class Part:
         assert (self.firsts.rids[self.permutation] == self.seconds.rids).all()
         assert (self.permutation[self.inverse] == np.arange(len(self))).all()
         if self._strips is not None:
-            self._strips._check(self.permutation)
+            self._strips._check(self.permutation, self.seconds.keys)
 
 
 def _ascending(bound: np.ndarray) -> np.ndarray | None:

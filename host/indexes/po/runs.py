@@ -5,28 +5,63 @@ from functools import cached_property
 
 import numpy as np
 
+from host.indexes.po.offsets import offsets
+from host.two_keys import Rectangles
+
 __all__ = ["Bounds", "Runs", "groups_of"]
 
-#: Runs of rectangles: first, end, second first, second end.
+#: Of rectangles: first and end of their runs of first positions, and bounds of the second.
 Bounds = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of both orders, one a rectangle.
+    """Runs of both orders, one a rectangle; those of the second are made when they are asked for.
 
     first, end  of first positions, rectangle by rectangle
-    low, high   of second positions, in `order`
+    wanted      the rectangles
+    keys        second keys in their order
     """
 
     first: np.ndarray
     end: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    order: np.ndarray
+    wanted: Rectangles
+    keys: np.ndarray
 
     def __len__(self) -> int:
         return len(self.first)
+
+    @property
+    def order(self) -> np.ndarray:
+        return self.wanted.order
+
+    @cached_property
+    def bounded(self) -> tuple[bool, bool]:
+        """Whether some rectangle leaves out second keys below it, and above it."""
+        if not len(self.keys):
+            return False, False
+        lo, hi = self.wanted.second
+        return bool((lo > self.keys[0]).any()), bool((hi < self.keys[-1]).any())
+
+    @cached_property
+    def _seconds(self) -> tuple[np.ndarray, np.ndarray]:
+        lo, hi = self.wanted.second
+        return offsets(self.keys, lo[self.order], hi[self.order])
+
+    @property
+    def low(self) -> np.ndarray:
+        """First second position, in `order`."""
+        return self._seconds[0]
+
+    @property
+    def high(self) -> np.ndarray:
+        """End of second positions, in `order`."""
+        return self._seconds[1]
+
+    @property
+    def by_keys(self) -> Bounds:
+        """first, end, and closed intervals of second keys, rectangle by rectangle."""
+        return self.first, self.end, *self.wanted.second
 
     @cached_property
     def by_first(self) -> Bounds:

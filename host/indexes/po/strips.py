@@ -1,7 +1,7 @@
 """A two-dimensional grid of positions: strips of the first order, each sorted by the second.
 
-A band that is about as wide as a strip meets two or three of them, and in each a binary search
-gives the run of its second predicate; only there the first one is compared. Strips have equal
+A band that is about as wide as a strip meets two or three of them, and in each a bucket gives the
+run of its second predicate; only there the first one is compared. Strips have equal
 numbers of tuples, not equal widths of keys: dense and empty regions, and floats, whose distances
 are not those of their keys, all come out alike.
 """
@@ -25,36 +25,35 @@ _WALK = 16
 
 @dataclass(frozen=True)
 class Strips:
-    """Strip n has the positions from n << shift on; in it, `seconds` ascend.
+    """Strip n has the first positions from n << shift on; in it, second keys ascend.
 
     positions  in the first order
-    seconds    the same tuple's position in the second order
-    starts     shape (strips, buckets + 1): where each bucket of second positions begins
-    width      a bucket has 1 << width second positions
+    keys       second keys
+    edges      the second key that each bucket begins with
+    starts     shape (strips, buckets + 1): where in a strip each bucket begins
     """
 
     shift: int
     positions: np.ndarray
-    seconds: np.ndarray
+    keys: np.ndarray
+    edges: np.ndarray
     starts: np.ndarray
-    width: int
 
     @staticmethod
-    def of(permutation: np.ndarray, shift: int) -> "Strips":
-        """Of the permutation, which gives the first position of each second one."""
-        positions, seconds = np.empty_like(permutation), np.empty_like(permutation)
+    def of(permutation: np.ndarray, shift: int, keys: np.ndarray) -> "Strips":
+        """Of the first position and the key of each second position."""
+        positions, own = np.empty_like(permutation), np.empty_like(keys)
         strips = (len(permutation) >> shift) + 1
         # Some tuples of a strip to a bucket, where both orders have nothing to do with each other.
         width = max(0, len(permutation).bit_length() - max(0, shift - _BUCKET_SHIFT))
-        starts = np.empty((strips, (len(permutation) >> width) + 2), np.uint32)
-        _build(permutation, np.uint64(shift), np.uint64(width), positions, seconds, starts)
-        return Strips(shift, positions, seconds, starts, width)
+        edges = keys[:: 1 << width].copy()
+        starts = np.empty((strips, len(edges) + 1), np.uint32)
+        _build(permutation, keys, np.uint64(shift), np.uint64(width), positions, own, starts)
+        return Strips(shift, positions, own, edges, starts)
 
     @property
     def _arrays(self) -> tuple[Any, ...]:
-        return (
-            np.uint64(self.shift), np.uint64(self.width), self.positions, self.seconds, self.starts
-        )
+        return np.uint64(self.shift), self.positions, self.keys, self.edges, self.starts
 
     def cost(self, runs: Bounds) -> tuple[int, int]:
         """Strips that these rectangles meet, and tuples that are looked at in them."""
@@ -86,28 +85,33 @@ class Strips:
             )
             yield which[:held], found[:held]
 
-    def _check(self, permutation: np.ndarray) -> None:
+    def _check(self, permutation: np.ndarray, keys: np.ndarray) -> None:
         """Assert that each tuple is in its strip, and the strips in order; for tests."""
-        assert (permutation[self.seconds] == self.positions).all()
+        by_position = np.empty_like(keys)
+        by_position[permutation] = keys
+        assert (by_position[self.positions] == self.keys).all()
+        assert (np.sort(self.positions) == np.arange(len(keys))).all()
         strips = self.positions >> np.uint32(self.shift)
         assert (strips == np.arange(len(strips)) >> self.shift).all()
-        rises = self.seconds[1:] > self.seconds[:-1]
+        rises = self.keys[1:] >= self.keys[:-1]
         assert (rises | (strips[1:] != strips[:-1])).all()
         for strip, bounds in enumerate(self.starts):
-            own = self.seconds[strip << self.shift : (strip + 1) << self.shift]
-            edges = np.arange(len(bounds)) << self.width
-            assert (bounds == (strip << self.shift) + np.searchsorted(own, edges)).all()
+            begin, end = strip << self.shift, min((strip + 1) << self.shift, len(keys))
+            assert bounds[0] == begin and bounds[-1] == end
+            for edge, place in zip(self.edges, bounds, strict=False):
+                assert (self.keys[begin:place] <= edge).all()
+                assert (self.keys[place:end] >= edge).all()
 
 
 @njit(cache=True, nogil=True)
-def _build(permutation, shift, width, positions, seconds, starts):  # type: ignore[no-untyped-def]
+def _build(permutation, keys, shift, width, positions, own, starts):  # type: ignore[no-untyped-def]
     count, one = np.uint64(len(permutation)), np.uint64(1)
     strips, buckets = np.uint64(starts.shape[0]), np.uint64(starts.shape[1])
     cursor = np.empty(strips, np.uint64)
     for strip in range(strips):
-        cursor[strip] = strip << shift
+        cursor[strip] = min(count, strip << shift)
     for bucket in range(buckets):
-        # Second positions ascend, so that every strip is filled up to where the bucket begins.
+        # Second keys ascend, so that every strip is filled up to where the bucket begins.
         for strip in range(strips):
             starts[strip, bucket] = cursor[strip]
         for second in range(min(count, bucket << width), min(count, (bucket + one) << width)):
@@ -115,54 +119,86 @@ def _build(permutation, shift, width, positions, seconds, starts):  # type: igno
             place = cursor[position >> shift]
             cursor[position >> shift] = place + one
             positions[place] = position
-            seconds[place] = second
+            own[place] = keys[second]
 
 
 @njit(cache=True, nogil=True)
-def _from(seconds, starts, width, strip, second):  # type: ignore[no-untyped-def]
-    """First place of the strip with a second position of at least `second`."""
-    one, bucket = np.uint64(1), np.uint64(second) >> width
-    low, high = np.uint64(starts[strip, bucket]), np.uint64(starts[strip, bucket + one])
+def _bucket(edges, bound):  # type: ignore[no-untyped-def]
+    """The bucket from which on keys of at least `bound` may be: those before are all below.
+
+    Guessed as if keys were spread evenly, and searched where they are not.
+    """
+    low, count, one = np.uint64(0), np.uint64(len(edges)), np.uint64(1)
+    if bound <= edges[0]:
+        return low
+    last = len(edges) - 1
+    span = np.float64(edges[last]) - np.float64(edges[0])
+    if span > 0:
+        share = (np.float64(bound) - np.float64(edges[0])) / span
+        guess = np.uint64(last * min(share, 1.0))
+        for near in range(guess - np.uint64(guess > 0), min(guess + np.uint64(2), count)):
+            if edges[near] < bound and (near + one == count or not edges[near + one] < bound):
+                return np.uint64(near)
+    while count > 0:
+        half = count >> one
+        # Arithmetic instead of a branch: which way a search goes cannot be predicted.
+        below = np.uint64(edges[low + half] < bound)
+        low += (half + one) * below
+        count = half + (count - half - half - one) * below
+    return low - np.uint64(low > 0)
+
+
+@njit(cache=True, nogil=True)
+def _from(keys, low, high, bound):  # type: ignore[no-untyped-def]
+    """First place in [low, high) with a key of at least `bound`, or `high`."""
+    one = np.uint64(1)
     while high - low > _WALK:
         middle = (low + high) >> one
-        if seconds[middle] < second:
+        if keys[middle] < bound:
             low = middle + one
         else:
             high = middle
-    while low < high and seconds[low] < second:
+    while low < high and keys[low] < bound:
         low += one
     return low
 
 
 @njit(cache=True, nogil=True)
 def _cost(  # type: ignore[no-untyped-def]
-    shift, width, positions, seconds, starts, first, end, low, high
+    shift, positions, keys, edges, starts, first, end, lo, hi
 ):
-    one = np.uint64(1)
+    count, one = np.uint64(len(keys)), np.uint64(1)
     met, seen = 0, 0
     for n in range(len(first)):
-        if first[n] >= end[n] or low[n] >= high[n]:
+        if first[n] >= end[n]:
             continue
+        bucket = _bucket(edges, lo[n])
         for strip in range(np.uint64(first[n]) >> shift, ((end[n] - one) >> shift) + one):
-            begin = _from(seconds, starts, width, strip, low[n])
+            low, high = np.uint64(starts[strip, bucket]), np.uint64(starts[strip, bucket + one])
+            place = _from(keys, low, high, lo[n])
+            stop = min(count, (strip + one) << shift)
             met += 1
-            seen += _from(seconds, starts, width, strip, high[n]) - begin
+            while place < stop and keys[place] <= hi[n]:
+                seen += 1
+                place += one
     return met, seen
 
 
 @njit(cache=True, nogil=True)
 def _count(  # type: ignore[no-untyped-def]
-    shift, width, positions, seconds, starts, first, end, low, high, totals
+    shift, positions, keys, edges, starts, first, end, lo, hi, totals
 ):
-    count, one = np.uint64(len(seconds)), np.uint64(1)
+    count, one = np.uint64(len(keys)), np.uint64(1)
     for n in range(len(first)):
-        if first[n] >= end[n] or low[n] >= high[n]:
+        if first[n] >= end[n]:
             continue
+        bucket = _bucket(edges, lo[n])
         total = 0
         for strip in range(np.uint64(first[n]) >> shift, ((end[n] - one) >> shift) + one):
             stop = min(count, (strip + one) << shift)
-            place = _from(seconds, starts, width, strip, low[n])
-            while place < stop and seconds[place] < high[n]:
+            low, high = np.uint64(starts[strip, bucket]), np.uint64(starts[strip, bucket + one])
+            place = _from(keys, low, high, lo[n])
+            while place < stop and keys[place] <= hi[n]:
                 total += first[n] <= positions[place] < end[n]
                 place += one
         totals[n] += total
@@ -170,16 +206,18 @@ def _count(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _sum(  # type: ignore[no-untyped-def]
-    shift, width, positions, seconds, starts, first, end, low, high, totals, weights
+    shift, positions, keys, edges, starts, first, end, lo, hi, totals, weights
 ):
-    count, one = np.uint64(len(seconds)), np.uint64(1)
+    count, one = np.uint64(len(keys)), np.uint64(1)
     for n in range(len(first)):
-        if first[n] >= end[n] or low[n] >= high[n]:
+        if first[n] >= end[n]:
             continue
+        bucket = _bucket(edges, lo[n])
         for strip in range(np.uint64(first[n]) >> shift, ((end[n] - one) >> shift) + one):
             stop = min(count, (strip + one) << shift)
-            place = _from(seconds, starts, width, strip, low[n])
-            while place < stop and seconds[place] < high[n]:
+            low, high = np.uint64(starts[strip, bucket]), np.uint64(starts[strip, bucket + one])
+            place = _from(keys, low, high, lo[n])
+            while place < stop and keys[place] <= hi[n]:
                 if first[n] <= positions[place] < end[n]:
                     totals[n] += weights[positions[place]]
                 place += one
@@ -187,14 +225,15 @@ def _sum(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _list(  # type: ignore[no-untyped-def]
-    shift, width, positions, seconds, starts, first, end, low, high, probe, rids, state,
+    shift, positions, keys, edges, starts, first, end, lo, hi, probe, rids, state,
     which, found,
 ):
     """Go on at `state` (rectangle, place) until the arrays are full; how many were put."""
-    count, one = np.uint64(len(seconds)), np.uint64(1)
+    count, one = np.uint64(len(keys)), np.uint64(1)
     n, begun, put = state[0], state[1], 0
     while n < len(first):
-        if first[n] < end[n] and low[n] < high[n]:
+        if first[n] < end[n]:
+            bucket = _bucket(edges, lo[n])
             strip = np.uint64(begun if begun >= 0 else first[n]) >> shift
             last = (end[n] - one) >> shift
             while strip <= last:
@@ -202,8 +241,9 @@ def _list(  # type: ignore[no-untyped-def]
                 if begun >= 0:
                     place, begun = np.uint64(begun), -1
                 else:
-                    place = _from(seconds, starts, width, strip, low[n])
-                while place < stop and seconds[place] < high[n]:
+                    low = np.uint64(starts[strip, bucket])
+                    place = _from(keys, low, np.uint64(starts[strip, bucket + one]), lo[n])
+                while place < stop and keys[place] <= hi[n]:
                     if first[n] <= positions[place] < end[n]:
                         if put == len(which):
                             state[0], state[1] = n, place
