@@ -1,9 +1,10 @@
 # Watersmeet. `make help` lists what can be made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup machine test quick demo soak sim formal gates mutants rtl pnr binaries bench report lock clean
+.PHONY: help setup machine test quick demo soak chaos sim formal gates mutants rtl pnr binaries bench report lock clean
 
 MINUTES ?= 10
+N ?= 20
 SIM ?= verilator
 PACKAGES := $(wildcard host hw sim spark_bridge bench tools)
 # Tools of .venv first: Verilator's makefiles call `python`, proofs call `z3`.
@@ -43,7 +44,7 @@ test: setup  ## everything: ruff, mypy, all tests
 quick: setup  ## the tests of about half a minute
 	$(PYTEST) -n 2 --dist loadfile -m "not slow and not spark and not sim and not formal"
 
-demo: setup  ## a join on real data, from end to end
+demo: setup  ## two real streams joined in Spark, from its refusal to a checked answer
 	@$(RUN) .venv/bin/python -m bench.demo
 
 soak: setup  ## random joins against the reference for MINUTES=10
@@ -53,6 +54,9 @@ soak: setup  ## random joins against the reference for MINUTES=10
 		$(PYTEST) -q tests/host/test_properties.py --hypothesis-profile=soak \
 			--hypothesis-seed=$$seed || exit 1; \
 	done
+
+chaos: setup  ## joins in Spark under N=20 random schedules of faults; SEED= repeats a run
+	@$(RUN) .venv/bin/python -m tests.spark_bridge.chaos --schedules $(N) $(if $(SEED),--seed $(SEED))
 
 sim: setup  ## the gateware's cocotb benches; SIM=icarus where it is installed
 	SIM=$(SIM) $(PYTEST) -n 2 --dist loadfile tests/sim

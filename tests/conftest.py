@@ -1,4 +1,4 @@
-"""Markers, seeds and the backend fixture."""
+"""Markers, seeds, the backend fixture and the one Spark session."""
 
 import os
 import secrets
@@ -57,3 +57,13 @@ def small_cores():
     for key_bits in (32, 64):
         build_library(JoinParams(key_bits=key_bits, **sizes), slots=7, where=where)
     return where
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """The one Spark session: local, two cores, tries a task four times."""
+    from tests.spark_bridge.sparks import new_session
+
+    os.environ["WATERSMEET_CHAOS"] = str(os.getpid())  # marks the daemons of this run
+    with new_session("local[2,4]", tmp_path_factory.mktemp("spark")) as session:
+        yield session

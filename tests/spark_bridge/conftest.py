@@ -1,18 +1,8 @@
-"""One Spark session for all tests of the bridge, and streams out of files."""
-
-import os
+"""Streams out of files."""
 
 import pytest
 
-from tests.spark_bridge.sparks import Folder, new_session
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory):
-    """Local Spark with two cores, which tries a task four times."""
-    os.environ["WATERSMEET_CHAOS"] = str(os.getpid())  # marks the daemons of this run
-    with new_session("local[2,4]", tmp_path_factory.mktemp("spark")) as session:
-        yield session
+from tests.spark_bridge.sparks import Folder
 
 
 @pytest.fixture
