@@ -13,8 +13,8 @@ from hw.spec.windows import RowWindow
 __all__ = ["MemoryCopy", "bytes_a_tuple"]
 
 _TUPLE, _LINE = 8, 64
-#: Rows of the insertion tier that the engine uses at these sizes.
-_TIER = 1 << 16
+#: Least and most rows of the engine's insertion tier, and what share of a main array it has.
+_TIER_ROWS, _TIER_SHARE = (1 << 16, 1 << 18), 16
 
 
 class MemoryCopy:
@@ -58,5 +58,7 @@ def bytes_a_tuple(rows: int, batch: int) -> float:
     window = RowWindow(rows, rows)
     subwindow = subwindow_rows(window, Side.LEFT, "opencl")
     lines = min(_LINE, 4 * subwindow / batch) * rows / subwindow
-    moved = _TUPLE * (subwindow / 2) / min(_TIER, subwindow)
+    half = subwindow / 2
+    tier = min(subwindow, max(_TIER_ROWS[0], min(_TIER_ROWS[1], half / _TIER_SHARE)))
+    moved = _TUPLE * half / tier
     return lines + moved + _TUPLE

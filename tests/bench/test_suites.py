@@ -77,8 +77,8 @@ def test_a_figure_says_whether_it_holds(bound, holds):
 
 def test_the_limit_falls_with_the_window_and_with_sparser_batches():
     assert bytes_a_tuple(1 << 17, 1 << 15) < bytes_a_tuple(1 << 20, 1 << 15)
-    # Eight subwindows of 2**20: a line of each, half of one moved for each tier of 2**16.
-    assert bytes_a_tuple(1 << 23, 1 << 15) == 8 * 64 + 8 * (1 << 19) / (1 << 16) + 8
+    # Two subwindows of 2**22: a line of each, half of one moved for each tier of 2**17.
+    assert bytes_a_tuple(1 << 23, 1 << 15) == 2 * 64 + 8 * (1 << 21) / (1 << 17) + 8
     assert bytes_a_tuple(1 << 23, 1 << 20) < bytes_a_tuple(1 << 23, 1 << 15)
 
 
