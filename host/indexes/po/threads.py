@@ -18,8 +18,8 @@ class Threads:
     """One for each core that this process may use, the caller's own among them."""
 
     def __init__(self, count: int | None = None) -> None:
-        self.count = count or len(os.sched_getaffinity(0))
-        self._pool = ThreadPoolExecutor(max(1, self.count), thread_name_prefix="watersmeet-po")
+        self.count = count or _cores()
+        self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="watersmeet-po")
 
     def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         """What the tasks return, in their order; the first runs in the caller's thread."""
@@ -49,3 +49,9 @@ class Threads:
 
     def close(self) -> None:
         self._pool.shutdown()
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
