@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from hw.rtl.layouts import order_of, wide_token
-from hw.rtl.plumbing import Buffer, ShortQueue
+from hw.rtl.plumbing import ShortQueue
 
 __all__ = ["WideMerger"]
 
@@ -20,9 +20,9 @@ __all__ = ["WideMerger"]
 class Bank(wiring.Component):
     """The tuples of one side in one lane: ``head``, ``following`` it, and a queue behind them.
 
-    ``i`` is pushed when it has room. ``pop`` drops the head. ``deep`` promises that head and
-    following tuple are valid now and still are after one pop. With `primed`, the first head is
-    not a tuple: popping it is how the first comparison is made.
+    ``i`` is pushed when it has room; ``level`` counts the queue. ``pop`` drops the head. ``deep``
+    promises that head and following tuple are valid now and still are after one pop. With
+    `primed`, the first head is not a tuple: popping it is how the first comparison is made.
     """
 
     def __init__(self, shape, depth, *, primed):
@@ -35,6 +35,7 @@ class Bank(wiring.Component):
                 "head": Out(shape),
                 "following": Out(shape),
                 "deep": Out(1),
+                "level": Out(range(depth + 1)),
             }
         )
         self.shape = shape
@@ -48,6 +49,7 @@ class Bank(wiring.Component):
         m.d.comb += move.eq(self.pop | ~head_valid)
         m.d.comb += queue.o.ready.eq(move)
         m.d.comb += self.following.eq(queue.o.payload)
+        m.d.comb += self.level.eq(queue.level)
         m.d.comb += self.deep.eq(head_valid & queue.o.valid & queue.more)
         with m.If(move):
             m.d.sync += Value.cast(self.head).eq(Value.cast(queue.o.payload))
@@ -117,24 +119,28 @@ class WideMerger(wiring.Component):
 
     def _banks(self, m, name, source, over, *, primed):
         """Deal the words of one side to its banks; after its end, deal pads without end."""
-        m.submodules[f"{name}_next"] = words = Buffer(wide_token(self.shape, self.lanes))
-        wiring.connect(m, wiring.flipped(source), words.i)
         padded = data.StructLayout({"data": self.shape, "pad": 1})
-        done = Signal(name=f"{name}_done")
-        push = Signal(name=f"{name}_push")
+        word = source.payload
+        room = Signal(name=f"{name}_room")
+        ended = Signal(name=f"{name}_ended")
+        take = Signal(name=f"{name}_take")
+        m.d.comb += source.ready.eq(room & ~ended)
+        m.d.comb += take.eq(source.valid & source.ready)
+        m.d.sync += ended.eq((ended | (take & word.end)) & ~over)
         banks = []
         for lane in range(self.lanes):
             bank = Bank(padded, self.BANK_DEPTH, primed=primed)
             m.submodules[f"{name}_{lane}"] = ResetInserter(over)(bank)
-            present = lane < words.o.payload.count
-            m.d.comb += bank.i.valid.eq(done | (push & present))
-            m.d.comb += bank.i.payload.data.eq(words.o.payload.data[lane])
-            m.d.comb += bank.i.payload.pad.eq(done)
+            present = Signal(name=f"{name}_present_{lane}")
+            tuple_ = Signal(self.shape, name=f"{name}_tuple_{lane}")
+            m.d.sync += present.eq(take & (lane < word.count))
+            m.d.sync += Value.cast(tuple_).eq(Value.cast(word.data[lane]))
+            m.d.comb += bank.i.valid.eq(ended | present)
+            m.d.comb += bank.i.payload.data.eq(tuple_)
+            m.d.comb += bank.i.payload.pad.eq(ended)
             banks.append(bank)
-        room = Cat(bank.i.ready for bank in banks).all()
-        m.d.comb += words.o.ready.eq(room & ~done & ~over)
-        m.d.comb += push.eq(words.o.valid & words.o.ready)
-        m.d.sync += done.eq((done | (push & words.o.payload.end)) & ~over)
+        # Four tuples can come to a bank after a level that this register has not seen yet.
+        m.d.sync += room.eq(Cat(bank.level <= self.BANK_DEPTH - 5 for bank in banks).all())
         return banks
 
     def _select(self, m, main, batch, go, primed, over):
