@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host.errors import EpochError, OptionError, StateError
+from host.errors import EpochError, EvaluationError, JoinError, OptionError, StateError
 from host.partials import combine, partial_schema
 from host.service.answer import Answer
 from host.service.daemon import Daemon
 from host.service.log import EpochLog
 from host.service.places import Place
 from host.spool import Part
+from hw.spec.tuples import Side
+from hw.spec.windows import RowWindow
 from tests.helpers import exactly, in_splits, join_of, pairs_of, push_all, same_pairs, share
 from tests.service.micro_batches import Source, streams
 from tests.service.workers import Workers
@@ -161,6 +163,29 @@ def test_parts_of_several_workers_make_the_rows_of_one(tmp_path, workers_of, rou
     assert any(row[2] > 1 for row in wanted)
 
 
+def test_a_sum_of_parts_that_64_bits_do_not_hold_is_refused(tmp_path):
+    options = {"emit": "aggregate", "aggregates": {"total": "sum(r.k)"}}
+    made = Source(tmp_path, streams(), SPLITS, "none", **options).options
+    parts = pa.table([["l", "l"], [0, 0], [1, 1], [1, 1], [1 << 62, 1 << 62]],
+                     schema=partial_schema(made))
+    sentence = "a sum over r.k does not fit in 64 bits: cast its column to double"
+    with pytest.raises(EvaluationError, match=exactly(sentence)):
+        combine(made, parts)
+
+
+def test_a_share_is_replayed_and_not_snapshot(tmp_path):
+    left, right = streams()
+    with join_of("l.a = r.b", "none", left, right, share=("random", 0, 2), batch=4) as join:
+        sentence = "a share of a join has no snapshots: replay to it what was pushed"
+        with pytest.raises(JoinError, match=exactly(sentence)):
+            join.snapshot(str(tmp_path / "snapshot"))
+        results = join.push(left, right)
+        next(results)
+        sentence = "read the results of the last push before tuples are replayed"
+        with pytest.raises(JoinError, match=exactly(sentence)):
+            join.replay(left, right)
+
+
 def test_late_rows_and_counts_of_all_come_from_the_first_worker(tmp_path, workers_of):
     text, options = WINDOWS["late"]
     source = Source(tmp_path, streams(), SPLITS, text, **options)
@@ -201,7 +226,9 @@ def test_an_epoch_that_has_passed_is_refused(tmp_path, workers_of):
     passed = f"epoch 1 of {source.directory} has passed: epoch 2 was begun"
     with pytest.raises(EpochError, match=exactly(passed)):
         workers.run(1)
-    same_pairs(workers.run(2), source.expected()[2])  # nothing was spoilt
+    batches, answer = workers.answer(2, 0)  # nothing was spoilt
+    same_pairs(pairs_of(batches), source.expected()[2])
+    assert not answer.report["recovered"]
     workers.crash(0)
     with pytest.raises(EpochError, match=exactly(passed)):
         workers.run(1)
@@ -268,26 +295,48 @@ def test_what_an_epoch_is_made_of_is_fixed_by_the_first_command(tmp_path, worker
     for epoch in range(3):
         first = workers.rows(epoch, 0)
         source.run = f"again{epoch}"  # a restarted driver with other partitions
-        parts = source.parts(epoch, count=5)
+        parts = source.parts(epoch, count=5)[::-1]
         same_pairs(first + workers.rows(epoch, 1, parts=parts), expected[epoch])
 
 
-def test_files_go_when_nothing_needs_them_and_a_later_epoch_began(tmp_path, workers_of):
-    source = Source(tmp_path, streams(), SPLITS, "rows 9,7")
+def still_seen(source, epoch):
+    """The rows that came before an epoch and that a tuple in it may see, as (side, row)."""
+    window, before = source.options.parsed_window, source.first(epoch)
+    rows = [(side, row) for side in Side for row in range(before[side])]
+    if isinstance(window, RowWindow):
+        return [(side, row) for side, row in rows if row >= before[side] - window.rows(side)]
+    times = source._times()
+    newest = [max((t for t in times[side][: before[side]] if t is not None), default=None)
+              for side in Side]
+    if None in newest:
+        return rows
+    watermark = min(newest) - source.options.lateness_us
+    # Of a later tuple of the other stream, the earliest that is not late.
+    reach = {Side.LEFT: watermark - window.hi_us, Side.RIGHT: watermark + window.lo_us}
+    return [(side, row) for side, row in rows
+            if times[side][row] is not None and times[side][row] >= reach[side]]
+
+
+@pytest.mark.parametrize(
+    ("splits", "window"), [(SPLITS, "rows"), ([(3, 3)] * 13, "seven rows"), (SPLITS, "late")]
+)
+def test_files_go_when_nothing_needs_them_and_a_later_epoch_began(
+    tmp_path, workers_of, splits, window
+):
+    text, options = (WINDOWS | {"seven rows": ("rows 7", {})})[window]
+    source = Source(tmp_path, streams(), splits, text, **options)
     workers = workers_of(source)
-    for epoch in range(len(SPLITS)):
+    gone = 0
+    for epoch in range(len(splits)):
         workers.run(epoch)
         kept = sorted(int(path.stem) for path in (source.directory / "epochs").iterdir())
-        before = [sum(split[side] for split in SPLITS[:epoch]) for side in (0, 1)]
-        # The last nine rows of left and the last seven of right, as they were before the epoch.
-        needed = [
-            number for number in range(epoch)
-            if any(sum(split[side] for split in SPLITS[: number + 1]) > before[side] - (9, 7)[side]
-                   for side in (0, 1))
-        ]
+        needed = [next(e for e in range(epoch) if row < source.first(e + 1)[side])
+                  for side, row in still_seen(source, epoch)]
         assert kept == list(range(min(needed, default=epoch), epoch + 1))
+        gone = kept[0]
         spooled = {int(path.name) for path in (source.directory / "spool").iterdir()}
         assert spooled <= set(kept)
+    assert gone > 1
 
 
 def test_discarded_rows_leave_only_the_last(tmp_path, workers_of):

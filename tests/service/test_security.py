@@ -13,6 +13,7 @@ import pytest
 
 from host.errors import OptionError, ServiceError
 from host.service import Job, WorkerClient
+from host.service.daemon import Daemon
 from host.service.frames import Connection, Kind
 from host.service.places import Place
 from tests.helpers import exactly, pairs_of
@@ -133,6 +134,7 @@ try:
 except PermissionError:
     print("no permission")
     sys.exit()
+sock.shutdown(socket.SHUT_WR)  # one who would be served is hung up on
 print(sock.recv(1000)[20:].decode())
 """
 
@@ -167,6 +169,34 @@ def test_a_directory_that_others_can_enter_is_refused(tmp_path):
     ):
         with pytest.raises(ServiceError, match=exactly(sentence)):
             WorkerClient.connect(directory=str(directory))
+
+
+def test_a_directory_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    directory = tmp_path / "file" / "run"
+    sentence = f"the directory {directory} cannot be used: Not a directory"
+    with pytest.raises(ServiceError, match=exactly(sentence)):
+        WorkerClient.connect(directory=str(directory))
+
+
+def test_a_daemon_that_does_not_start_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    sentence = "the worker daemon does not start: exit code 1"
+    with pytest.raises(ServiceError, match=exactly(sentence)):
+        WorkerClient.connect(directory=str(tmp_path / "run"))
+
+
+def test_a_client_too_many_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("host.service.daemon._MOST_CLIENTS", 1)
+    daemon = Daemon(Place.of(str(tmp_path / "run"), "numpy", None), {"backend": "numpy"})
+    pairs = [socket.socketpair() for _ in range(2)]
+    for _, other in pairs:
+        daemon._admit(other)
+    frame = Connection(pairs[1][0], 10.0).receive(10.0)
+    assert frame.text["message"] == "this daemon has 1 clients already"
+    for mine, _ in pairs:
+        mine.close()
+    daemon.close()
 
 
 def test_a_client_does_not_talk_to_a_daemon_of_another_user(tmp_path):
