@@ -1,6 +1,7 @@
 """stream_join: the public DataFrame function, and its plan in words."""
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 from pyspark.resource import ResourceProfile
@@ -22,20 +23,20 @@ def stream_join(
     right: DataFrame,
     on: str,
     window: str = "none",
-    *,
     time: str | Sequence[str] | None = None,
     lateness: str | None = None,
     select: str | Sequence[str] | None = None,
     workers: int | None = None,
-    routing: str | None = None,
     backend: str = "auto",
     device: str | None = None,
     index: str = "auto",
     order: str = "none",
     emit: str = "pairs",
     aggregates: str | Mapping[str, str] | None = None,
-    late: str = "drop",
     state_dir: str | None = None,
+    *,
+    routing: str | None = None,
+    late: str = "drop",
     profile: ResourceProfile | None = None,
 ) -> DataFrame:
     """Join two streaming (or two batch) DataFrames over a sliding window on any condition.
@@ -66,7 +67,8 @@ def explain(
     left: DataFrame, right: DataFrame, on: str, window: str = "none", **options: Any
 ) -> str:
     """What stream_join with the same arguments would run, and where, as lines of text."""
-    defaults = dict(stream_join.__kwdefaults__ or {})
+    parameters = signature(stream_join).parameters.values()
+    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
     unknown = set(options) - set(defaults)
     if unknown:
         raise TypeError(f"stream_join has no option {sorted(unknown)[0]!r}")
