@@ -10,6 +10,7 @@ from host.indexes.po.bitset import added_counts, added_sums, listed
 from host.indexes.po.candidates import PoCandidates
 from host.indexes.po.index import MERGE_INTERVAL
 from host.indexes.po.offsets import offsets
+from host.indexes.po.part import Part
 from host.indexes.po.per_tuple import per_tuple_counts
 from host.indexes.po.strips import Strips
 from host.indexes.po.table import CornerTable
@@ -62,11 +63,11 @@ KEY = st.one_of(SMALL, SMALL, ENDS)
 
 @st.composite
 def disjoint(draw, bands):
-    """Bounds in order, so that intervals do not overlap; some of them are empty."""
+    """Bounds in order, so that intervals do not overlap; some are single keys, some are empty."""
     edges = sorted(draw(st.lists(KEY, min_size=2 * bands, max_size=2 * bands, unique=True)))
-    row = [(edges[2 * n], edges[2 * n + 1]) for n in range(bands)]
-    return [(hi, lo) if draw(st.booleans()) and lo < hi and bands > 1 else (lo, hi)
-            for lo, hi in row]  # fmt: skip
+    shapes = st.sampled_from([lambda lo, hi: (lo, hi), lambda lo, hi: (lo, lo),
+                              lambda lo, hi: (hi, lo)])  # fmt: skip
+    return [draw(shapes)(edges[2 * n], edges[2 * n + 1]) for n in range(bands)]
 
 
 @st.composite
@@ -312,3 +313,19 @@ def test_nothing_is_found_in_an_empty_index():
     assert candidates.sizes().tolist() == [0]
     assert pairs_in(candidates) == []
     assert candidates.total(np.empty(0, np.int64)).tolist() == [0]
+
+
+def test_bits_list_prefixes_and_suffixes_of_every_length(monkeypatch):
+    """Without strips, as where many probes want wide runs of both."""
+    monkeypatch.setattr(Part, "_strips_for", lambda *_: None)
+    random = np.random.default_rng(8)
+    stored = np.stack([random.permutation(70), random.permutation(70)], axis=1)
+    part = part_of(tuples_of(stored))
+    bounds = [(-9, end) for end in range(-1, 71)] + [(begin, 99) for begin in range(71)]
+    first = [[(a, a + 40)] for a in random.integers(-5, 70, len(bounds))]
+    second = [[bound] for bound in bounds]
+    candidates = PoCandidates(rectangles_of(first, second), (part,))
+    same_pairs(pairs_in(candidates, 30), matches(stored.tolist(), first, second))
+    counts = np.bincount([p for p, _ in matches(stored.tolist(), first, second)],
+                         minlength=len(bounds))  # fmt: skip
+    assert candidates.sizes().tolist() == counts.tolist()
