@@ -3,16 +3,14 @@
 import json
 
 import cocotb
-from cocotb.triggers import ClockCycles
 
 from hw.rtl.layouts import token, tuple_layout
 from hw.spec import JoinParams
 from sim.coverage import Coverage
-from sim.design_bench import DesignBench
 from sim.elaborate import bench_settings
+from sim.merging import MergeBench, reset_within_frames
 from sim.scoreboard import merged, same_tuples
 from sim.stimulus import KINDS, STALL_RATES, generator, merge_cases, sorted_tuples
-from sim.stream_bfm import StreamSink, StreamSource, stalls
 
 PARAMS = JoinParams(key_bits=bench_settings().get("key_bits", 32))
 TOKEN = token(tuple_layout(PARAMS))
@@ -25,28 +23,19 @@ COVER = Coverage(
 )
 
 
-class Bench(DesignBench):
-    """A merger with a source at each input and a sink at its output, just out of reset."""
+class Bench(MergeBench):
+    """A merger."""
 
-    def __init__(self, dut, rng, stall_in=0.0, stall_out=0.0):
-        super().__init__(dut)
-        pause_in = stalls(rng, stall_in)
-        self.main = StreamSource(dut, "main", shape=TOKEN, pause=pause_in)
-        self.batch = StreamSource(dut, "batch", shape=TOKEN, pause=pause_in)
-        self.merged = StreamSink(dut, "merged", shape=TOKEN, pause=stalls(rng, stall_out))
+    token = TOKEN
 
-    def send(self, main, batch):
-        self.main.send(frame(main))
-        self.batch.send(frame(batch))
+    @staticmethod
+    def frame(tuples):
+        data = [{"data": {"key": key, "rid": rid}, "end": 0} for key, rid in tuples.tolist()]
+        return [*data, {"data": {"key": 0, "rid": 0}, "end": 1}]
 
     async def expect(self, main, batch):
         tokens = await self.merged.frame()
         same_tuples([token["data"] for token in tokens], merged(main, batch))
-
-
-def frame(tuples):
-    data = [{"data": {"key": key, "rid": rid}, "end": 0} for key, rid in tuples.tolist()]
-    return [*data, {"data": {"key": 0, "rid": 0}, "end": 1}]
 
 
 def sizes_of(main, batch):
@@ -80,17 +69,9 @@ async def a_reset_forgets_the_frame(dut):
     """After a reset in the middle of a frame the next frame is whole."""
     np_rng, rng = generator(cocotb.RANDOM_SEED)
     long = sorted_tuples(np_rng, "uniform", 60, PARAMS.key_bits)
-    bench = Bench(dut, rng, 0.2, 0.2)
-    await bench.start()
-    for number in range(8):
-        bench.send(long, long)
-        await ClockCycles(dut.clk, 5 + 7 * number)
-        await bench.stop()
-        bench = Bench(dut, rng, 0.2, 0.2)
-        await bench.reset()
-        case = merge_cases(np_rng, "uniform", 60, PARAMS.key_bits)
-        bench.send(*case)
-        await bench.expect(*case)
+    await reset_within_frames(
+        dut, lambda: Bench(dut, rng, 0.2, 0.2), np_rng, long, 60, PARAMS.key_bits
+    )
 
 
 @cocotb.test(timeout_time=100, timeout_unit="us")

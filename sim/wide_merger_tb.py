@@ -3,16 +3,14 @@
 import json
 
 import cocotb
-from cocotb.triggers import ClockCycles
 
 from hw.rtl.layouts import tuple_layout, wide_token
 from hw.spec import JoinParams
 from sim.coverage import Coverage
-from sim.design_bench import DesignBench
 from sim.elaborate import bench_settings
+from sim.merging import MergeBench, reset_within_frames
 from sim.scoreboard import merged, same_tuples
 from sim.stimulus import KINDS, STALL_RATES, generator, merge_cases, sorted_tuples
-from sim.stream_bfm import StreamSink, StreamSource, stalls
 
 LANES = bench_settings().get("lanes", 4)
 TOKEN = wide_token(tuple_layout(JoinParams()), LANES)
@@ -24,19 +22,21 @@ COVER = Coverage(
 )
 
 
-class Bench(DesignBench):
-    """A wide merger with a source at each input and a sink at its output."""
+class Bench(MergeBench):
+    """A wide merger."""
 
-    def __init__(self, dut, rng, stall_in=0.0, stall_out=0.0):
-        super().__init__(dut)
-        pause_in = stalls(rng, stall_in)
-        self.main = StreamSource(dut, "main", shape=TOKEN, pause=pause_in)
-        self.batch = StreamSource(dut, "batch", shape=TOKEN, pause=pause_in)
-        self.merged = StreamSink(dut, "merged", shape=TOKEN, pause=stalls(rng, stall_out))
+    token = TOKEN
 
-    def send(self, main, batch):
-        self.main.send(frame(main))
-        self.batch.send(frame(batch))
+    @staticmethod
+    def frame(tuples):
+        empty = {"key": 0, "rid": 0}
+        rows = [{"key": key, "rid": rid} for key, rid in tuples.tolist()]
+        words = [rows[first : first + LANES] for first in range(0, len(rows), LANES)]
+        tokens = [
+            {"data": word + [empty] * (LANES - len(word)), "count": len(word), "end": 0}
+            for word in words
+        ]
+        return [*tokens, {"data": [empty] * LANES, "count": 0, "end": 1}]
 
     async def expect(self, main, batch):
         tokens = await self.merged.frame()
@@ -44,17 +44,6 @@ class Bench(DesignBench):
         assert all(token["count"] > 0 for token in tokens), "a word is empty"
         tuples = [lane for token in tokens for lane in token["data"][: token["count"]]]
         same_tuples(tuples, merged(main, batch))
-
-
-def frame(tuples):
-    empty = {"key": 0, "rid": 0}
-    rows = [{"key": key, "rid": rid} for key, rid in tuples.tolist()]
-    words = [rows[first : first + LANES] for first in range(0, len(rows), LANES)]
-    tokens = [
-        {"data": word + [empty] * (LANES - len(word)), "count": len(word), "end": 0}
-        for word in words
-    ]
-    return [*tokens, {"data": [empty] * LANES, "count": 0, "end": 1}]
 
 
 @cocotb.test(timeout_time=400, timeout_unit="us")
@@ -81,17 +70,7 @@ async def a_reset_forgets_the_frame(dut):
     """After a reset in the middle of a frame the next frame is whole."""
     np_rng, rng = generator(cocotb.RANDOM_SEED)
     long = sorted_tuples(np_rng, "uniform", 30 * LANES)
-    bench = Bench(dut, rng, 0.2, 0.2)
-    await bench.start()
-    for number in range(6):
-        bench.send(long, long)
-        await ClockCycles(dut.clk, 5 + 9 * number)
-        await bench.stop()
-        bench = Bench(dut, rng, 0.2, 0.2)
-        await bench.reset()
-        case = merge_cases(np_rng, "uniform", 9 * LANES)
-        bench.send(*case)
-        await bench.expect(*case)
+    await reset_within_frames(dut, lambda: Bench(dut, rng, 0.2, 0.2), np_rng, long, 9 * LANES)
 
 
 @cocotb.test(timeout_time=200, timeout_unit="us")
