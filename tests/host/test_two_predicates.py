@@ -324,12 +324,17 @@ def test_po_without_a_second_predicate_is_refused():
         plan("l.a < r.a AND l.b > r.b", index="po", backend="rtl")
 
 
-@pytest.mark.parametrize("batch", [4_500, 900])
-def test_large_batches_are_joined_in_threads_and_straight_into_columns(batch, monkeypatch):
-    """Enough probes that they are dealt to threads, and windows that end within the batch."""
-    from host.indexes.po import candidates
+@pytest.mark.parametrize(("batch", "subwindow"), [(4_500, 400), (900, 400), (4_500, 2_600)])
+def test_large_batches_are_joined_in_threads_and_straight_into_columns(
+    batch, subwindow, monkeypatch
+):
+    """Probes that are dealt to threads, windows that end within the batch, and batches that go
+    into two subwindows, as an immutable part of each.
+    """
+    from host.indexes.po import PoIndex, candidates
 
     monkeypatch.setattr(candidates, "_MANY_RECTANGLES", 64)
+    monkeypatch.setattr(PoIndex.__init__, "__defaults__", (64,))
     random = np.random.default_rng(3)
     left, right = (
         stream(a=random.integers(0, 1_000, 5_000), b=random.integers(0, 1_000, 5_000))
@@ -338,7 +343,7 @@ def test_large_batches_are_joined_in_threads_and_straight_into_columns(batch, mo
     a, b, c, d = (table[name].to_numpy() for table in (left, right) for name in "ab")
     own, other = np.indices((5_000, 5_000), sparse=True)
     # Left row i arrives just before right row i.
-    seen = np.where(own > other, own - other <= 700, other + 1 - own <= 1_500)
+    seen = np.where(own > other, own - other <= 3_100, other + 1 - own <= 4_000)
     for on, holds in (
         ("ABS(l.a - r.a) <= 4 AND r.b BETWEEN l.b AND l.b + 9",
          lambda: (abs(a[:, None] - c) <= 4) & (d >= b[:, None]) & (d <= b[:, None] + 9)),
@@ -346,7 +351,8 @@ def test_large_batches_are_joined_in_threads_and_straight_into_columns(batch, mo
          lambda: (a[:, None] < c - 950) & (b[:, None] > d)),
     ):  # fmt: skip
         wanted = np.stack(np.nonzero(holds() & seen), axis=1)
-        with join_of(on, "rows 1500,700", left, right, batch=batch, subwindow=400) as join:
+        with join_of(on, "rows 4000,3100", left, right, batch=batch,
+                     subwindow=subwindow) as join:  # fmt: skip
             found = pa.Table.from_batches(
                 list(push_all(join, left, right, [(5_000, 5_000)])), join.schema
             )
