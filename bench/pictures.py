@@ -114,18 +114,25 @@ def _draw_bounds(panel: Axes, result: dict[str, Any]) -> None:
         *[(f"push over kernels, {one['name']}", one) for one in result["overhead"]],
         (result["growth"]["name"], result["growth"]),
     ]
+    _bars(panel, _bound_bars(named, bool(result.get("quick"))), room=8)
+    panel.axvline(1, color=_LIMIT, linestyle="--", zorder=1)
+    panel.set_xlabel("times better than asked (log)")
+    panel.set_title("Each figure against its bound (dashed)")
+
+
+def _bound_bars(
+    named: Sequence[tuple[str, dict[str, Any]]], quick: bool
+) -> list[tuple[str, float, str, str]]:
+    """Bars that are as long as a ratio is better than its bound."""
     bars = []
     for name, one in named:
         at_most = "at_most" in one
         bound = one["at_most"] if at_most else one["at_least"]
         better = bound / one["ratio"] if at_most else one["ratio"] / bound
         text = f"{one['ratio']:.3g} (asked {'≤' if at_most else '≥'} {bound:g})"
-        colour = _PEER if result.get("quick") else _OURS if one["holds"] else _BAD
+        colour = _PEER if quick else _OURS if one["holds"] else _BAD
         bars.append((name, better, colour, text))
-    _bars(panel, bars, room=8)
-    panel.axvline(1, color=_LIMIT, linestyle="--", zorder=1)
-    panel.set_xlabel("times better than asked (log)")
-    panel.set_title("Each figure against its bound (dashed)")
+    return bars
 
 
 # foundation
@@ -152,10 +159,25 @@ def _draw_foundation(result: dict[str, Any]) -> Figure:
 
 
 def _draw_structures(result: dict[str, Any]) -> Figure:
-    """Two predicates: both speeds of each figure beside each other."""
+    """The papers' claims and the chooser against their bounds; two predicates as speeds."""
     figures = result["two_predicates"]["figures"]
-    figure, panels = _stacked([2] * len(figures))
-    for panel, one in zip(panels, figures, strict=True):
+    claims = [
+        *result["subwindows"]["convergence"], *result["subwindows"]["figures"],
+        *result["window_joins"]["figures"],
+    ]
+    chosen = result["choices"]["figures"]
+    figure, panels = _stacked([8, len(claims), len(chosen), *[2] * len(figures)])
+    _draw_convergence(panels[0], result["subwindows"]["convergence"])
+    for panel, ones, title in (
+        (panels[1], claims, "The papers' claims against their bounds (dashed)"),
+        (panels[2], chosen, "auto beside the best fixed structure, against 1.3 (dashed)"),
+    ):
+        named = [(one["name"], one) for one in ones]
+        _bars(panel, _bound_bars(named, bool(result.get("quick"))), room=8)
+        panel.axvline(1, color=_LIMIT, linestyle="--", zorder=1)
+        panel.set_xlabel("times better than asked (log)")
+        panel.set_title(title)
+    for panel, one in zip(panels[3:], figures, strict=True):
         title, _, beside = one["name"].partition(": ")
         name, _, peer = beside.partition(" beside ")
         asked = f"ratio {_ratio(one['ratio'])} (asked {one['at_least']:,g})"
@@ -166,6 +188,17 @@ def _draw_structures(result: dict[str, Any]) -> Figure:
         panel.set_title(title)
     panels[-1].set_xlabel("tuples a second, two threads each (log)")
     return figure
+
+
+def _draw_convergence(panel: Axes, found: list[dict[str, Any]]) -> None:
+    """PanJoin's figure 10f."""
+    for one in found:
+        name = one["name"].partition(", ")[2].partition(":")[0]
+        panel.plot(range(1, len(one["errors"]) + 1), one["errors"], "o-", label=name)
+    panel.set_xlabel("subwindow; splitters are adjusted between two")
+    panel.set_ylabel("normalised mean\nabsolute error")
+    panel.set_title("Sizes of RaP-Table's partitions (PanJoin, figure 10f)")
+    panel.legend(frameon=False)
 
 
 #: Suite -> what draws its result.

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from host.backends.choice import backend_opener, condition_of
+from host.backends.choice import BackendOpener, backend_opener, condition_of
 from host.chain import subwindow_rows
+from host.chooser import Chooser
 from host.options import JoinOptions
 from hw.spec.tuples import Side
 from hw.spec.windows import NoWindow, RowWindow, TimeWindow
@@ -17,7 +18,8 @@ Line = tuple[str, str]
 def explain(options: JoinOptions) -> list[Line]:
     """The plan, in the order in which tuples meet it; raises what the join itself would raise."""
     condition = condition_of(options)
-    engine = backend_opener(options, condition.key_bits, condition.plan.both).name
+    opener = backend_opener(options, condition.key_bits, condition.plan.both)
+    engine = opener.name
     return [
         *condition.explain(),
         ("window", _window(options)),
@@ -26,7 +28,7 @@ def explain(options: JoinOptions) -> list[Line]:
         ("batches", _batches(options)),
         ("workers", _workers(options)),
         ("backend", _backend(options, engine)),
-        ("index", _index(options, condition.plan.both)),
+        ("index", _index(options, opener, condition.plan.both)),
         ("result", _result(options)),
     ]
 
@@ -130,10 +132,18 @@ def _params(options: JoinOptions) -> str:
     return ",".join(f"{name}={value}" for name, value in given.items())
 
 
-def _index(options: JoinOptions, both: bool) -> str:
+def _index(options: JoinOptions, engine: BackendOpener, both: bool) -> str:
     if options.index != "auto":
         return f"{options.index}, as asked for"
-    return "po, which searches both predicates at once (auto)" if both else "bisort (auto)"
+    if both:
+        return "po, which searches both predicates at once (auto)"
+    if engine.batch is None:
+        return f"bisort, which {engine.name} has (auto)"
+    rows = options.subwindow or subwindow_rows(
+        options.parsed_window, Side.RIGHT, engine.name
+    )
+    choice = Chooser(engine.batch, engine.name).decide(Side.RIGHT, rows)
+    return f"{choice.structure} at first: {choice.why}; decided again with each subwindow (auto)"
 
 
 def _result(options: JoinOptions) -> str:

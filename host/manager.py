@@ -260,6 +260,16 @@ class JoinManager:
         """Seconds that the engines have worked, added up."""
         return sum(worker.busy_s for worker in self.workers)
 
+    @property
+    def structures(self) -> dict[str, int]:
+        """Subwindows that were created, by the structure that a chooser gave them."""
+        total: dict[str, int] = {}
+        for worker in self.workers:
+            chooser = getattr(worker.backend, "chooser", None)
+            for name, count in chooser.decided.items() if chooser else ():
+                total[name] = total.get(name, 0) + count
+        return total
+
     def close(self) -> None:
         for worker in self.workers:
             worker.close()

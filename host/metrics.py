@@ -14,6 +14,7 @@ class Metrics:
     batches       processed
     seconds       in which push and finish worked for the caller
     engine_s      of these (or beside them), in the workers' engines, added up
+    structures    subwindows that were created, by the structure that the chooser gave them
     """
 
     tuples: list[int] = field(default_factory=lambda: [0, 0])
@@ -22,6 +23,7 @@ class Metrics:
     batches: int = 0
     seconds: float = 0.0
     engine_s: float = 0.0
+    structures: dict[str, int] = field(default_factory=dict)
 
     def summary(self) -> str:
         """One line: tuples in, pairs out, late, seconds, tuples/s."""

@@ -240,6 +240,7 @@ class StreamJoin:
             finally:
                 self.metrics.seconds += time.perf_counter() - begin
                 self.metrics.engine_s = self.manager.busy_s
+                self.metrics.structures = self.manager.structures
 
     def _process(self, prepared: Prepared) -> Iterator[pa.RecordBatch]:
         """Steps 3 to 5 of one batch, in the pipeline's thread."""

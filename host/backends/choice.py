@@ -55,12 +55,14 @@ class BackendOpener:
     """Opens one engine for each worker that calls it.
 
     index  the structure of its subwindows, where it is one of host.indexes
+    batch  tuples that a batch has at most, where a chooser finds the structure
     """
 
     name: str
     params: JoinParams
     device: str | None
     index: str | None = None
+    batch: int | None = None
 
     def __call__(self) -> Backend:
         if self.index == "po":
@@ -71,7 +73,12 @@ class BackendOpener:
             from host.backends.index_backend import IndexBackend
 
             return IndexBackend(self.params, self.index)
-        return _OPENERS[self.name](self.params, self.device)
+        engine = _OPENERS[self.name](self.params, self.device)
+        if self.batch is None:
+            return engine
+        from host.backends.auto_backend import AutoBackend
+
+        return AutoBackend(self.params, engine, self.batch)
 
 
 def condition_of(options: JoinOptions) -> JoinCondition:
@@ -122,4 +129,7 @@ def backend_opener(options: JoinOptions, key_bits: int, both: bool = False) -> B
         raise BackendUnavailable(
             f"the sizes of backend {name} are its own: leave out {options.params!r}"
         )
-    return BackendOpener(name, options.engine_params(key_bits), options.device, index)
+    # An engine that is named by itself keeps all subwindows, if it is not the host's own.
+    chosen = options.index == "auto" and options.backend in ("auto", "numpy") and not both
+    batch = options.batch if chosen and options.params is None and not options.device else None
+    return BackendOpener(name, options.engine_params(key_bits), options.device, index, batch)

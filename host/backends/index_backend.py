@@ -31,10 +31,16 @@ class IndexBackend(PlainBackend):
         self._sorted: dict[tuple[Side, int], tuple[np.ndarray, np.ndarray]] = {}
 
     def create(self, side: Side, subwindow: int, capacity: int) -> None:
+        self.create_as(side, subwindow, capacity, self.structure)
+
+    def create_as(
+        self, side: Side, subwindow: int, capacity: int, structure: str, buffer: int | None = None
+    ) -> None:
+        """Begin a subwindow of that structure; `buffer` is BI-Sort's insertion buffer."""
         before = self._newest[side]
         if before is not None:
             before.archive()
-        made = make_index(self.structure, capacity, self.params.key_bits, before)
+        made = make_index(structure, capacity, self.params.key_bits, before, buffer)
         self._indexes[side, subwindow] = self._newest[side] = made
 
     def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:

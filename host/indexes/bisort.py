@@ -30,7 +30,7 @@ class BISortIndex:
 
     name: ClassVar[str] = "bisort"
 
-    def __init__(self, capacity: int, buffer: int = 1 << 16) -> None:
+    def __init__(self, capacity: int, buffer: int) -> None:
         self.capacity = capacity
         self.buffer = min(buffer, capacity)
         self._keys = empty_pages(capacity + self.buffer, np.int64)

@@ -14,9 +14,11 @@ __all__ = ["STRUCTURES", "make_index"]
 
 #: Makes an empty structure: capacity, bits of a key, and the stream's structure before it.
 Maker = Callable[[int, int, Index | None], Index]
+#: BI-Sort's insertion buffer, where nobody chooses one.
+_BUFFER = 1 << 16
 
 STRUCTURES: dict[str, Maker] = {
-    "bisort": lambda capacity, key_bits, before: BISortIndex(capacity),
+    "bisort": lambda capacity, key_bits, before: BISortIndex(capacity, _BUFFER),
     "loop": lambda capacity, key_bits, before: LoopIndex(capacity),
     "rap": RapTable,
     "btree": lambda capacity, key_bits, before: BTree(capacity),
@@ -28,6 +30,13 @@ STRUCTURES: dict[str, Maker] = {
 }
 
 
-def make_index(name: str, capacity: int, key_bits: int, before: Index | None = None) -> Index:
-    """An empty structure of that name; `before` is what the stream's last subwindow was."""
+def make_index(
+    name: str, capacity: int, key_bits: int, before: Index | None = None, buffer: int | None = None
+) -> Index:
+    """An empty structure of that name; `before` is what the stream's last subwindow was.
+
+    `buffer` is the length of BI-Sort's insertion buffer.
+    """
+    if name == "bisort" and buffer is not None:
+        return BISortIndex(capacity, buffer)
     return STRUCTURES[name](capacity, key_bits, before)

@@ -22,7 +22,8 @@ def pairs(options, select=("l.id", "r.t", "r.x"), sizes=((400, 300), (0, 90), (5
     """The rows of all results in one order, and how many record batches they came in."""
     random, firsts = np.random.default_rng(9), [0, 0]
     with host.StreamJoin(
-        left=SCHEMA, right=SCHEMA, subwindow=256, batch=512, select=list(select), **options
+        left=SCHEMA, right=SCHEMA, subwindow=256, batch=512, select=list(select),
+        index="bisort", **options
     ) as join:
         found = []
         for size in sizes:

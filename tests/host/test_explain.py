@@ -85,7 +85,15 @@ def test_engines_batches_and_results_are_told():
     lines = plan("none")
     assert lines["workers"] == "1, which holds every subwindow"
     assert lines["backend"].endswith("the best of this version that is here (auto)")
-    assert lines["index"] == "bisort (auto)"
+    assert lines["index"] == (
+        "bisort at first: 262,144 rows, batches of about 32,768, 0 matches a tuple: opencl merges "
+        "large batches; decided again with each subwindow (auto)"
+    )
+    assert plan("none", backend="opencl")["index"] == "bisort, which opencl has (auto)"
+    assert plan("rows 9", subwindow=9)["index"] == (
+        "loop at first: 9 rows, batches of about 32,768, 0 matches a tuple: so few are looked at "
+        "one by one; decided again with each subwindow (auto)"
+    )
     assert lines["batches"] == "32,768 tuples of a stream at most"
     assert lines["result"] == "pairs in no particular order: l_id, l_x, l_ts, r_id, r_x, r_ts"
     lines = plan(

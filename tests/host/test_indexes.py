@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from host.chooser import Chooser
 from host.errors import OptionError
 from host.indexes.bisort import BISortIndex
 from host.indexes.hash_table import HashTable
@@ -20,6 +21,8 @@ from tests.helpers import (
     expected_pairs,
     in_splits,
     join_of,
+    pairs_of,
+    push_all,
     run_join,
     same_pairs,
     share,
@@ -196,21 +199,8 @@ def test_a_join_on_a_structure_is_the_references(name, window, on):
     common = {"backend": "numpy", "index": name, "subwindow": 32, "batch": 20, **options}
     same_pairs(run_join(on, window, left, right, splits, **common), wanted)
     with join_of(on, window, left, right, emit="counts", workers=2, **common) as join:
-        counted = sum(
-            batch.column("matches").to_numpy().sum()
-            for part in splits_of(join, left, right, splits)
-            for batch in part
-        )
-    assert counted == len(wanted)
-
-
-def splits_of(join, left, right, splits):
-    done = [0, 0]
-    for size in splits:
-        parts = [t.slice(done[s], size[s]) for s, t in enumerate((left, right))]
-        done = [done[s] + size[s] for s in range(2)]
-        yield join.push(*parts)
-    yield join.finish()
+        counts = pairs_of(push_all(join, left, right, splits))
+    assert sum(row[2] for row in counts) == len(wanted)
 
 
 @pytest.mark.parametrize("backend", ["opencl", "rtl", "board"])
@@ -239,3 +229,57 @@ def test_a_hash_table_refuses_what_is_not_equality(on):
     message = "index 'hash' finds equal keys alone, and the condition searches more: use 'auto'"
     with pytest.raises(OptionError, match=exactly(message)):
         join_of(on, "none", left, right, index="hash")
+
+
+# The chooser.
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize(("backend", "engine"), [("numpy", "numpy"), ("auto", "opencl")])
+def test_subwindows_of_one_join_may_be_of_several_structures(backend, engine, window, monkeypatch):
+    monkeypatch.setattr("host.chooser._LOOP_ROWS", 8)
+    monkeypatch.setattr("host.chooser._LARGE_BATCH", 6)
+    monkeypatch.setattr("host.chooser._WEIGHT", 0.9)
+    left, right = two_streams(150, 60)
+    splits = in_splits(150, 150, [(30, 21), (1, 0), (1, 3), (2, 2), (1, 1), (2, 2), (40, 40)])
+    options, on = WINDOWS[window], "l.x BETWEEN r.x - 4 AND r.x + 9"
+    wanted = expected_pairs(CONDITIONS[on], window, left, right, arrival_of(splits), **options)
+    common = {"backend": backend, "subwindow": 9, **options}
+    with join_of(on, window, left, right, **common) as join:
+        same_pairs(pairs_of(push_all(join, left, right, splits)), wanted)
+        assert {"bisort", f"bisort on {engine}"} <= join.metrics.structures.keys()
+        assert sum(join.metrics.structures.values()) > 10
+    total = {"n": "count(*)", "most": "max(r.x)"}
+    with join_of(on, window, left, right, emit="aggregate", aggregates=total, select=None,
+                 **common) as join:
+        rows = pairs_of(push_all(join, left, right, splits))
+    assert sum(row[2] for row in rows) == len(wanted)
+
+
+def test_the_chooser_goes_by_rows_and_batches():
+    chooser = Chooser(1 << 15, "opencl")
+    assert chooser.decide(0, 100).structure == "loop"
+    first = chooser.decide(0, 1 << 20)
+    assert (first.structure, first.hosted) == ("bisort", False)
+    assert first.why == (
+        "1,048,576 rows, batches of about 32,768, 0 matches a tuple: opencl merges large batches"
+    )
+    for number in range(40):
+        chooser.see_batch(0, np.array([number]))
+        chooser.see_matches(1, 3)
+    small = chooser.decide(0, 1 << 20)
+    assert (small.structure, small.hosted, small.buffer) == ("bisort", True, 1 << 10)
+    assert small.why == (
+        "1,048,576 rows, batches of about 1, 2.96 matches a tuple, keys that move: a sorted buffer "
+        "of 1,024 before the main array"
+    )
+    assert chooser.decided == {"loop": 1, "bisort on opencl": 1, "bisort": 1}
+
+
+def test_keys_that_stay_are_told_from_keys_that_move():
+    random = np.random.default_rng(8)
+    chooser = Chooser(1, "numpy")
+    for step in range(20):
+        chooser.see_batch(0, np.sort(random.integers(0, 1000, 500)))
+        chooser.see_batch(1, np.sort(random.integers(0, 1000, 500) + 900 * step))
+    assert chooser.drift(0) < 0.3 and chooser.drift(1) > 1.5
