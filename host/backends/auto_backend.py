@@ -1,34 +1,42 @@
 """The engine of index='auto': each subwindow where the chooser puts it."""
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from host.aggregates import Measure
 from host.backend import Backend, Probes, Summary
-from host.backends.index_backend import IndexBackend
 from host.candidates import Candidates
 from host.chooser import Choice, Chooser
 from host.stretches import Stretch
 from host.totals import Totals
-from hw.spec.params import JoinParams
 from hw.spec.tuples import Side
 
 __all__ = ["AutoBackend"]
 
 
+class Hosted(Backend, Protocol):
+    """An engine whose subwindows may be of several structures."""
+
+    def create_as(
+        self, side: Side, subwindow: int, capacity: int, structure: str, buffer: int | None = None
+    ) -> None:
+        """Begin a subwindow of that structure; `buffer` is BI-Sort's insertion buffer."""
+
+
 class AutoBackend:
-    """Subwindows in `engine`, which keeps sorted arrays, or in structures in host memory.
+    """Subwindows in `engine`, which keeps sorted arrays, or in `hosted`, in host memory.
 
     A subwindow stays where it was created; `choices` has why. See host.backend.Backend.
     """
 
-    def __init__(self, params: JoinParams, engine: Backend, batch: int) -> None:
+    def __init__(self, engine: Backend, hosted: Hosted, batch: int) -> None:
         self.name = engine.name
         self.chooser = Chooser(batch, engine.name)
         self.choices: dict[tuple[Side, int], Choice] = {}
         self._engine = engine
-        self._hosted = IndexBackend(params, "bisort")
+        self._hosted = hosted
 
     def _of(self, side: Side, number: int) -> Backend:
         return self._hosted if self.choices[side, number].hosted else self._engine

@@ -77,8 +77,9 @@ class BackendOpener:
         if self.batch is None:
             return engine
         from host.backends.auto_backend import AutoBackend
+        from host.backends.index_backend import IndexBackend
 
-        return AutoBackend(self.params, engine, self.batch)
+        return AutoBackend(engine, IndexBackend(self.params, "bisort"), self.batch)
 
 
 def condition_of(options: JoinOptions) -> JoinCondition:
