@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from hw.rtl.layouts import tuple_layout
 from hw.rtl.merger import Merger
@@ -30,9 +31,9 @@ __all__ = ["DESIGNS", "netlist", "run_gates"]
 
 #: As sim.pnr synthesises for place and route.
 SYNTHESIS = "synth_ecp5 -nowidelut -abc9"
-PROBER = {"subwindow": 64, "partitions": 4, "lanes": 4}
+PROBER: dict[str, Any] = {"subwindow": 64, "partitions": 4, "lanes": 4}
 #: The smallest core that its bench has room in.
-CORE = {
+CORE: dict[str, Any] = {
     "subwindow": 32, "partitions": 4, "lanes": 2, "probers": 1, "mergers": 2, "insert_buffer": 16,
 }
 #: Name -> (component, its bench, the bench's settings).
