@@ -7,6 +7,8 @@ import io
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,11 +38,32 @@ def examples(tmp_path, monkeypatch):
     monkeypatch.chdir(shutil.copytree(ROOT / "docs" / "examples", tmp_path / "examples"))
 
 
-@pytest.mark.parametrize("code", blocks("python"))
+def of_spark(spark):
+    """The Python examples that start Spark, or the others."""
+    return [one for one in blocks("python") if ("SparkSession" in one.values[0]) == spark]
+
+
+@pytest.mark.parametrize("code", of_spark(False))
 def test_a_python_example_runs_as_printed(code, examples):
     with contextlib.redirect_stdout(io.StringIO()) as out:
         exec(compile(code, "example", "exec"), {"__name__": "__main__"})
     assert out.getvalue()
+
+
+@pytest.mark.spark
+@pytest.mark.opencl
+@pytest.mark.slow
+@pytest.mark.parametrize("code", of_spark(True))
+def test_a_spark_example_finds_what_the_command_line_finds(code, examples):
+    """In a process of its own, as a reader would run it."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [tuple(cells.split("|")[1:-1]) for cells in done.stdout.splitlines() if "|" in cells]
+    found = [tuple(float(cell) for cell in row) for row in rows[1:]]
+    line = "watersmeet join bids.csv asks.csv --on 'ABS(l.price - r.price) <= 0.25' " \
+        "--window '10 seconds' --time ts --select l.id,r.id,l.price,r.price"
+    expected = [tuple(map(float, row.split())) for row in output_of(line).splitlines()[1:]]
+    assert sorted(found) == sorted(expected) and len(found) == 9
 
 
 @pytest.mark.parametrize("text", blocks("console"))
