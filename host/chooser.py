@@ -1,9 +1,10 @@
-"""The chooser: which structure a new subwindow gets, and why (PanJoin V-A4, judged by measurement).
+"""The chooser: which structure a new subwindow gets, and why.
 
-PanJoin's rule is BI-Sort for large batches or many matches, else RaP-Table where the keys keep
-their distribution, else WiB+-Tree. Measured here (bench suite `structures`), a BI-Sort whose
-insertion buffer is sorted and fits the batch is ahead of both for small batches, too: what is left
-to choose is which engine has it, how large the buffer is, and where a loop is enough.
+PanJoin's rule (V-A4) is BI-Sort for large batches or many matches, else RaP-Table where the keys
+keep their distribution, else WiB+-Tree. A BI-Sort whose insertion buffer is sorted and fits the
+batch makes small batches cheap, too, so it stands in for both here: what is left to choose is
+which engine has it, how large the buffer is, and where a loop is enough. The limits are estimates;
+the bench suite `structures` is their judge.
 """
 
 from dataclasses import dataclass, field
