@@ -201,12 +201,36 @@ def _draw_convergence(panel: Axes, found: list[dict[str, Any]]) -> None:
     panel.legend(frameon=False)
 
 
+# spark
+
+
+def _draw_spark(result: dict[str, Any]) -> Figure:
+    """Every ratio against its bound on the left, recovery by the size of the window right."""
+    figure = Figure(figsize=(12, 5.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.6, 1))
+    groups = ("buckets", "inequalities", "empty", "latency", "batch")
+    named = [(f"{group}: {one['name']}", one) for group in groups for one in result[group]]
+    _bars(left, _bound_bars(named, bool(result.get("quick"))), room=8)
+    left.axvline(1, color=_LIMIT, linestyle="--", zorder=1)
+    left.set_xlabel("times better than asked (log)")
+    points = result["recovery"]["points"]
+    right.plot([p["rows"] for p in points], [p["seconds"] for p in points], "o-", color=_OURS)
+    right.axhline(result["recovery"]["at_most"], color=_LIMIT, linestyle="--")
+    right.set_xscale("log", base=2)
+    right.set_ylim(0)
+    right.set_xlabel("rows of the window, each side (log)")
+    right.set_ylabel("seconds from a dead daemon to its next answer")
+    right.set_title("Recovery from the log (bound dashed)")
+    return figure
+
+
 #: Suite -> what draws its result.
 PICTURES: dict[str, Callable[[dict[str, Any]], Figure]] = {
     "foundation": _draw_foundation,
     "engines": _draw_engines,
     "peers": _draw_peers,
     "structures": _draw_structures,
+    "spark": _draw_spark,
 }
 
 

@@ -24,7 +24,7 @@ Progress = Callable[[str], None]
 
 _PACKAGES = (
     "numpy", "pyarrow", "numba", "pyopencl", "pocl-binary-distribution", "duckdb", "polars",
-    "sortedcontainers", "BTrees",
+    "sortedcontainers", "BTrees", "pyspark",
 )
 
 
@@ -55,6 +55,9 @@ SUITES = {
     ),
     "structures": Suite(
         "bench.structures", "the papers' structures of a subwindow beside each other and DuckDB"
+    ),
+    "spark": Suite(
+        "bench.spark_suite", "the join in Spark beside what Spark users do without it"
     ),
 }
 
