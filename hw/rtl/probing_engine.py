@@ -5,12 +5,21 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.rtl.boundary_generator import BoundaryGenerator, register_layout
-from hw.rtl.layouts import key_shape, record_layout, row_count, token, wide_token, word_layout
+from hw.rtl.layouts import (
+    key_shape,
+    record_layout,
+    row_count,
+    run_layout,
+    token,
+    wide_token,
+    word_layout,
+)
 from hw.rtl.memory import ReadPort
 from hw.rtl.partitioner import PipelinedPartitioner
 from hw.rtl.plumbing import Buffer, Queue
 from hw.rtl.prober import Prober
-from hw.spec import JoinParams
+from hw.rtl.word_prober import WordProber
+from hw.spec import NOT, JoinParams
 
 __all__ = ["ProbingEngine", "Unpacker", "Packer", "Dealer", "Collector"]
 
@@ -20,29 +29,36 @@ class ProbingEngine(wiring.Component):
 
     probes       words of keys; explicit intervals as lo, hi, lo, hi ...
     records      words of records: `band_count` for each key, or one for each explicit interval
-    words        two read ports for each prober (see Prober)
+    words        read ports of memory, two for each prober, or one for each where a partition is
+                 a memory word (see Prober and WordProber)
     entries      writes the index arrays
     bands, band_count, explicit              see BoundaryGenerator
     array, rows                              see Partitioner
     base, dense, negated                     see Prober
-    chunk_words  words of keys that one prober takes in its turn, 1 to `CHUNK`; even for explicit
+    chunk_words  words of keys that one way takes in its turn, 1 to `CHUNK`; even for explicit
                  intervals. Many let bounds share the scan of a partition, few share a short
-                 batch among all probers
+                 batch among all ways
+
+    A way is a boundary generator, a partitioner and what it can keep busy: one Prober, which scans
+    or searches partitions of several words, or two WordProbers in turn, which need do neither.
 
     All but the streams may change only between frames. With 8 probers and 4 lanes more than 2
     probes a cycle of a sorted batch of an eighth of the main array (dense), more than 1 of a
     1024th of it (sparse), where memory delivers a word a cycle at every port.
     """
 
-    #: Most words of keys in a prober's turn.
+    #: Most words of keys in a way's turn.
     CHUNK = 16
 
     def __init__(self, params: JoinParams, address_bits, *, arrays=1,
                  partitioner=PipelinedPartitioner):
         self.params = params
         lanes = params.lanes
-        self.partitioners = [partitioner(params, arrays) for _ in range(params.probers)]
-        self.probers = [Prober(params, address_bits) for _ in range(params.probers)]
+        self.by_word = params.partition_rows == lanes
+        prober = WordProber if self.by_word else Prober
+        self.probers = [prober(params, address_bits) for _ in range(params.probers)]
+        self.ways = max(1, params.probers // 2) if self.by_word else params.probers
+        self.partitioners = [partitioner(params, arrays) for _ in range(self.ways)]
         index = self.partitioners[0].signature.members
         super().__init__(
             {
@@ -59,19 +75,18 @@ class ProbingEngine(wiring.Component):
                 "probes": In(stream.Signature(wide_token(key_shape(params), lanes))),
                 "records": Out(stream.Signature(wide_token(record_layout(), lanes))),
                 "words": Out(ReadPort(word_layout(params), address_bits)).array(
-                    2 * params.probers
+                    sum(len(prober.words) for prober in self.probers)
                 ),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        count = self.params.probers
         keys = self.probes.payload.shape()
-        records = self.records.payload.shape()
-        m.submodules.dealer = dealer = Dealer(keys, count, self.CHUNK)
+        runs = wide_token(run_layout(self.params), self.params.lanes)
+        m.submodules.dealer = dealer = Dealer(keys, self.ways, self.CHUNK)
         m.submodules.collector = collector = Collector(
-            records, count, self.CHUNK * self.params.bands
+            runs, self.ways, self.CHUNK * self.params.bands
         )
         turn_words = Signal.like(collector.turn_words)
         m.d.sync += turn_words.eq(
@@ -81,40 +96,86 @@ class ProbingEngine(wiring.Component):
         m.d.comb += collector.turn_words.eq(turn_words)
         m.d.comb += self.entries.ready.eq(1)
         wiring.connect(m, wiring.flipped(self.probes), dealer.i)
-        wiring.connect(m, collector.o, wiring.flipped(self.records))
-        for n in range(count):
-            self._lane(m, n, dealer.o[n], collector.i[n])
+        self._label(m, collector.o)
+        ports = iter(self.words)
+        for prober in self.probers:
+            for inner in prober.words:
+                wiring.connect(m, inner, wiring.flipped(next(ports)))
+        for n in range(self.ways):
+            self._way(m, n, dealer.o[n], collector.i[n])
         return m
 
-    def _lane(self, m, n, keys, records):
-        """Boundary generator, partitioner and prober number `n`."""
+    def _label(self, m, runs):
+        """Runs become records once for all ways: everything before stays narrow."""
+        records = self.records
+        m.d.comb += records.valid.eq(runs.valid)
+        m.d.comb += runs.ready.eq(records.ready)
+        m.d.comb += records.payload.count.eq(runs.payload.count)
+        m.d.comb += records.payload.end.eq(runs.payload.end)
+        label = Mux(self.negated, int(NOT), 0)
+        for lane in range(self.params.lanes):
+            run, record = runs.payload.data[lane], records.payload.data[lane]
+            m.d.comb += record.start.eq(run.start)
+            m.d.comb += record.end.eq(run.end | label)
+
+    def _way(self, m, n, keys, runs):
+        """Way number `n`, from its words of keys to its words of runs."""
         lanes = self.params.lanes
-        m.submodules[f"keys_{n}"] = waiting = Queue(keys.payload.shape(), self.CHUNK)
         m.submodules[f"unpacker_{n}"] = unpacker = Unpacker(key_shape(self.params), lanes)
         m.submodules[f"generator_{n}"] = generator = BoundaryGenerator(self.params)
         m.submodules[f"partitioner_{n}"] = partitioner = self.partitioners[n]
-        m.submodules[f"prober_{n}"] = prober = self.probers[n]
-        m.submodules[f"packer_{n}"] = packer = Packer(record_layout(), lanes)
-        m.submodules[f"records_{n}"] = answers = Queue(records.payload.shape(), self.CHUNK)
-        wiring.connect(m, keys, waiting.i)
-        wiring.connect(m, waiting.o, unpacker.i)
+        m.submodules[f"packer_{n}"] = packer = Packer(run_layout(self.params), lanes)
         wiring.connect(m, unpacker.o, generator.probes)
         wiring.connect(m, generator.bounds, partitioner.bounds)
-        wiring.connect(m, partitioner.targets, prober.targets)
-        wiring.connect(m, prober.records, packer.i)
-        wiring.connect(m, packer.o, answers.i)
-        wiring.connect(m, answers.o, records)
-        for side in range(2):
-            wiring.connect(m, prober.words[side], wiring.flipped(self.words[2 * n + side]))
         m.d.comb += partitioner.entries.payload.eq(self.entries.payload)
         m.d.comb += partitioner.entries.valid.eq(self.entries.valid)
-        for part, names in (
-            (generator, ("bands", "band_count", "explicit")),
-            (partitioner, ("array", "rows")),
-            (prober, ("base", "rows", "dense", "negated")),
-        ):
-            for name in names:
-                m.d.comb += getattr(part, name).eq(getattr(self, name))
+        self._set(m, generator, "bands", "band_count", "explicit")
+        self._set(m, partitioner, "array", "rows")
+        if self.by_word:
+            m.submodules[f"keys_{n}"] = waiting = Buffer(keys.payload.shape())
+            wiring.connect(m, packer.o, runs)
+            self._word_probers(m, n, partitioner.targets, packer.i)
+        else:
+            # Turns are long, so that bounds share scans: others go on meanwhile.
+            m.submodules[f"keys_{n}"] = waiting = Queue(keys.payload.shape(), self.CHUNK)
+            m.submodules[f"runs_{n}"] = answers = Queue(runs.payload.shape(), self.CHUNK)
+            wiring.connect(m, packer.o, answers.i)
+            wiring.connect(m, answers.o, runs)
+            self._prober(m, n, partitioner.targets, packer.i)
+        wiring.connect(m, keys, waiting.i)
+        wiring.connect(m, waiting.o, unpacker.i)
+
+    def _word_probers(self, m, n, targets, runs):
+        """Two probers, or the only one, that take intervals in turn."""
+        probers = self.probers[2 * n : 2 * n + 2]
+        shape = targets.payload.shape()
+        m.submodules[f"turns_{n}"] = turns = Dealer(shape, len(probers), 1)
+        m.submodules[f"order_{n}"] = order = Collector(runs.payload.shape(), len(probers), 1)
+        m.d.comb += turns.turn_words.eq(1)
+        m.d.comb += order.turn_words.eq(1)
+        wiring.connect(m, targets, turns.i)
+        wiring.connect(m, order.o, runs)
+        for number, prober in enumerate(probers):
+            m.submodules[f"prober_{n}_{number}"] = prober
+            wiring.connect(m, turns.o[number], prober.targets)
+            wiring.connect(m, prober.runs, order.i[number])
+            self._set(m, prober, "base", "rows")
+
+    def _prober(self, m, n, targets, runs):
+        """One prober; the label that it could give comes later."""
+        m.submodules[f"prober_{n}"] = prober = self.probers[n]
+        wiring.connect(m, targets, prober.targets)
+        self._set(m, prober, "base", "rows", "dense")
+        record = prober.records.payload
+        m.d.comb += runs.valid.eq(prober.records.valid)
+        m.d.comb += prober.records.ready.eq(runs.ready)
+        m.d.comb += runs.payload.end.eq(record.end)
+        m.d.comb += runs.payload.data.start.eq(record.data.start)
+        m.d.comb += runs.payload.data.end.eq(record.data.end)
+
+    def _set(self, m, part, *names):
+        for name in names:
+            m.d.comb += getattr(part, name).eq(getattr(self, name))
 
 
 class Unpacker(wiring.Component):

@@ -30,8 +30,10 @@ def check(harness, where: Path, cycles):
 
 def _solve(harness, where, how):
     (where / "harness.il").write_text(rtlil.convert(harness, name="top", emit_src=False))
+    # Constants first: opt -full trips over initial values of registers that only hold zeros.
     script = (
-        "read_rtlil harness.il; hierarchy -top top; proc; flatten; memory_map; "
+        "read_rtlil harness.il; hierarchy -top top; proc; flatten; opt_expr -full; opt_clean; "
+        "memory_map; "
         "async2sync; chformal -lower; opt -full; dffunmap; opt_clean; "
         f"sat {how} -prove-asserts -set-assumes -verify"
     )

@@ -1,5 +1,7 @@
 """The probing components keep the stream contract and lose, double or invent no token: proofs."""
 
+from dataclasses import replace
+
 import pytest
 from amaranth.hdl import *
 
@@ -10,6 +12,7 @@ from hw.rtl.partitioner import PipelinedPartitioner, ReboundingPartitioner, Rebo
 from hw.rtl.prober import Prober
 from hw.rtl.probing_engine import Collector, Dealer, Packer, ProbingEngine, Unpacker
 from hw.rtl.seeker import Seeker
+from hw.rtl.word_prober import WordProber
 from hw.spec import JoinParams
 from tests.formal.proofs import Assert, Assume, check, prove
 from tests.formal.test_stream_rules import Harness, streams_of
@@ -19,6 +22,7 @@ pytestmark = pytest.mark.formal
 SMALL = JoinParams(
     subwindow=16, partitions=4, insert_buffer=8, mergers=2, lanes=2, probers=1, bands=2
 )
+BY_WORD = replace(SMALL, partitions=8)
 COUNT_BITS = 6
 
 
@@ -28,6 +32,18 @@ class ShortSeeker(Seeker):
     QUEUE = 4
     SEARCHES = 2
     POSITIONS = 2
+
+
+class MixedPartitioner(PipelinedPartitioner):
+    """Small, and still with levels of both kinds."""
+
+    QUICK = 1
+
+
+class ShortWordProber(WordProber):
+    """The same for a prober that needs no scan."""
+
+    ROOM = 2
 
 
 def moves(stream):
@@ -54,9 +70,10 @@ def equal(m, one, other):
 
 KEEPERS = {
     "boundary_generator": lambda: BoundaryGenerator(SMALL),
-    "pipelined_partitioner": lambda: PipelinedPartitioner(SMALL),
+    "pipelined_partitioner": lambda: MixedPartitioner(SMALL),
     "rebounding_partitioner": lambda: ReboundingPartitioner(SMALL),
     "prober": lambda: Prober(SMALL, 4),
+    "word_prober": lambda: WordProber(BY_WORD, 4),
     "unpacker": lambda: Unpacker(2, 2),
     "packer": lambda: Packer(2, 2),
     "dealer": lambda: Dealer(token(2), 3, 2),
@@ -91,7 +108,7 @@ def test_a_boundary_generator_answers_each_key_once_for_each_band(tmp_path):
 
 
 def test_a_pipelined_partitioner_answers_each_interval_once(tmp_path):
-    dut = PipelinedPartitioner(SMALL)
+    dut = MixedPartitioner(SMALL)
 
     def claims(m, rules):
         inside = in_buffer(m, dut.out) + sum(dut.valid[n] for n in range(len(dut.valid)))
@@ -186,6 +203,37 @@ def test_a_seeker_answers_each_bound_once(dense, tmp_path):
         equal(m, came, went + held + inside(lambda state: C(1)))
 
     inputs, outputs = [dut.targets, dut.words.words], [dut.words.requests, dut.positions]
+    prove(Harness(dut, inputs, outputs, claims), tmp_path, steps=4)
+
+
+def test_a_word_prober_answers_each_interval_once(tmp_path):
+    dut = ShortWordProber(BY_WORD, 4)
+    dut.notes.looked_at = [dut.notes.storage.read_port(domain="comb") for _ in range(8)]
+
+    def claims(m, rules):
+        for place, port in enumerate(dut.notes.looked_at):
+            m.d.comb += port.addr.eq(place)
+
+        def closes(note):
+            return note.hi | note.end
+
+        # An interval counts from its lower bound on, and is where its upper bound is.
+        stages = (dut.met, dut.compared, dut.counted)
+        inside = dut.second + in_queue(m, rules, dut.notes, closes, dut.note)
+        inside += sum(v & closes(note) for v, note in zip(stages, dut.under_way, strict=True))
+        inside += in_queue(m, rules, dut.out)
+        # So the room that is left keeps `out` from running over.
+        m.d.comb += Assert(inside + dut.room == dut.ROOM)
+        with m.If(rules.started):
+            m.d.comb += Assert(dut.out.room)
+        with m.Else():
+            m.d.comb += Assert(~dut.counted)
+        came = counted(m, "came", moves(dut.targets))
+        went = counted(m, "went", moves(dut.runs))
+        equal(m, came, went + inside)
+
+    words = dut.words[0]
+    inputs, outputs = [dut.targets, words.words], [words.requests, dut.runs]
     prove(Harness(dut, inputs, outputs, claims), tmp_path, steps=4)
 
 

@@ -1,8 +1,11 @@
 """JoinCore in Amaranth's simulator: commands, status bits, statistics."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from hw.rtl.block_core import BlockCore
 from hw.rtl.join_core import core_address_bits
 from hw.spec import Band, JoinParams, Predicate, Side
 from hw.spec.commands import Opcode, Status
@@ -69,8 +72,8 @@ class Driver:
         return records, *await self.reply()
 
 
-def drive(script, **options):
-    core = SimulatedCore(PARAMS, **options)
+def drive(script, make=SimulatedCore, params=PARAMS, **options):
+    core = make(params, **options)
 
     async def process(ctx):
         await script(Driver(core, ctx))
@@ -87,8 +90,16 @@ def records_of(keys, probes, side, predicate):
     return [run for key in probes for run in probe_records(sorted(keys), key, side, predicate)]
 
 
-@pytest.mark.parametrize("design", ["wide", "narrow"])
-def test_a_subwindow_lives(design):
+#: A partition of one memory word: other probers, and memory that is block RAM.
+BY_WORD = replace(PARAMS, partitions=16)
+
+
+@pytest.mark.parametrize(
+    ("make", "params", "design"),
+    [(SimulatedCore, PARAMS, "wide"), (SimulatedCore, BY_WORD, "narrow"),
+     (BlockCore, BY_WORD, "wide"), (BlockCore, BY_WORD, "narrow")],
+)
+def test_a_subwindow_lives(make, params, design):
     rng = np.random.default_rng(2)
     first, second = rng.integers(-9, 9, (2, 9)).tolist()
     probes = list(range(-12, 12, 2))
@@ -105,7 +116,7 @@ def test_a_subwindow_lives(design):
         assert full == (Status.NEWEST_FULL, 20)
         assert await core.expire(Side.LEFT, 5) == (Status.OLDEST_EMPTY, 0)
 
-    drive(script, design=design)
+    drive(script, make, params, design=design)
 
 
 def test_streams_and_subwindows_are_apart():
