@@ -34,7 +34,7 @@ MUTANTS = {
         ("Cat(table.newest_full, ~table.any | table.oldest_empty, refused)",
          "Cat(~table.any | table.oldest_empty, table.newest_full, refused)",
          "status bits are swapped"),
-        ("probing.array.eq(table.buffer)", "probing.array.eq(0)", "one index array for all"),
+        ("probing.array.eq(table.slot)", "probing.array.eq(0)", "one index array for all"),
         ("probing.base.eq(table.address)", "probing.base.eq(0)", "one main array for all"),
         ("counters.tuples + self.tuples.payload.count", "counters.tuples + 1",
          "words are counted as tuples"),

@@ -28,14 +28,13 @@ from hw.rtl.prober import Prober
 from hw.rtl.wide_merger import WideMerger
 from hw.rtl.word_prober import WordProber
 from hw.spec import JoinParams
+from sim.build import ROUTED, ROUTED_SLOTS
 from sim.elaborate import to_verilog
 from sim.ported_memory import ZERO_WORDS
 
 __all__ = ["DESIGNS", "place_and_route", "run"]
 
 TUPLE = tuple_layout(JoinParams())
-#: The core of the figures: one main array of 16K tuples, double-buffered, an index entry a word.
-CORE = JoinParams(subwindow=1 << 14, partitions=1 << 12)
 #: What `run` routes: name -> a function that makes the component.
 DESIGNS = {
     "merger": lambda: Merger(TUPLE),
@@ -43,11 +42,11 @@ DESIGNS = {
     "wide_merger_4": lambda: WideMerger(TUPLE, 4),
     "wide_merger_8": lambda: WideMerger(TUPLE, 8),
     "prober": lambda: Prober(JoinParams(), 16),
-    "word_prober": lambda: WordProber(CORE, 13),
-    "insertion_wide_4": lambda: InsertionEngine(CORE, 13, 8, "wide"),
-    "insertion_narrow_4": lambda: InsertionEngine(CORE, 13, 8, "narrow"),
-    "core_wide": lambda: BlockCore(CORE, slots=1, design="wide"),
-    "core_narrow": lambda: BlockCore(CORE, slots=1, design="narrow"),
+    "word_prober": lambda: WordProber(ROUTED, 13),
+    "insertion_wide_4": lambda: InsertionEngine(ROUTED, 13, 8, "wide"),
+    "insertion_narrow_4": lambda: InsertionEngine(ROUTED, 13, 8, "narrow"),
+    "core_wide": lambda: BlockCore(ROUTED, slots=ROUTED_SLOTS, design="wide"),
+    "core_narrow": lambda: BlockCore(ROUTED, slots=ROUTED_SLOTS, design="narrow"),
 }
 #: The chip of the figures: package pins do not matter, nothing is bonded.
 DEVICE = ["--um5g-85k", "--package", "CABGA381", "--speed", "8"]
