@@ -14,6 +14,9 @@ from tests.rtl.helpers import run, stream_get, stream_put
 
 MODES = pytest.mark.parametrize("dense", [0, 1], ids=["sparse", "dense"])
 PARAMS = JoinParams(subwindow=64, partitions=8, lanes=2, probers=2)
+#: A partition of one memory word: two ways of two probers each.
+BY_WORD = JoinParams(subwindow=64, partitions=32, lanes=2, probers=4)
+SIZES = pytest.mark.parametrize("params", [PARAMS, BY_WORD], ids=["scanned", "by word"])
 
 
 def wide(values, lanes):
@@ -92,33 +95,38 @@ def expected(keys, probes, predicate, side):
 
 
 @pytest.mark.parametrize(
-    ("dense", "chunk", "partitioner"),
-    [(0, 1, PipelinedPartitioner), (1, 3, PipelinedPartitioner), (1, 2, ReboundingPartitioner)],
+    ("dense", "chunk", "partitioner", "params"),
+    [(0, 1, PipelinedPartitioner, PARAMS), (1, 3, PipelinedPartitioner, PARAMS),
+     (1, 2, ReboundingPartitioner, PARAMS), (0, 1, PipelinedPartitioner, BY_WORD),
+     (0, 3, ReboundingPartitioner, BY_WORD)],
 )
-def test_records_come_in_batch_order(dense, chunk, partitioner):
+def test_records_come_in_batch_order(dense, chunk, partitioner, params):
     rng = np.random.default_rng(7)
     keys = np.sort(rng.integers(-99, 99, 57))
     probes = np.sort(rng.integers(-120, 120, 29))
     predicate = Predicate((Band(-10, 6),))
     answer = records_of(
-        keys, probes, predicate, Side.RIGHT, dense=dense, chunk=chunk, partitioner=partitioner
+        keys, probes, predicate, Side.RIGHT, dense=dense, chunk=chunk, partitioner=partitioner,
+        params=params,
     )
     assert answer == expected(keys, probes, predicate, Side.RIGHT)
 
 
-def test_several_bands_answer_side_by_side():
+@SIZES
+def test_several_bands_answer_side_by_side(params):
     rng = np.random.default_rng(8)
     keys = np.sort(rng.integers(-99, 99, 64))
     probes = np.sort(rng.integers(-120, 120, 11))
     predicate = Predicate((Band(None, -50), Band(-3, 3), Band(20, 22), Band(70, None)))
-    answer = records_of(keys, probes, predicate, Side.LEFT, dense=0, chunk=2)
+    answer = records_of(keys, probes, predicate, Side.LEFT, dense=0, chunk=2, params=params)
     assert answer == expected(keys, probes, predicate, Side.LEFT)
 
 
-def test_not_equal_is_the_label():
+@SIZES
+def test_not_equal_is_the_label(params):
     keys, probes = np.arange(40) // 3, np.arange(-1, 16)
     predicate = compare("<>", 1)
-    answer = records_of(keys, probes, predicate, Side.LEFT, dense=1)
+    answer = records_of(keys, probes, predicate, Side.LEFT, dense=1, params=params)
     assert answer == expected(keys, probes, predicate, Side.LEFT)
 
 
