@@ -88,8 +88,8 @@ class PipelinedPartitioner(Partitioner):
     others take two. Latency 2 + 2 log2(partitions) - `QUICK` cycles, one interval a cycle.
     """
 
-    #: Levels whose memory is made of LUTs: sixteen entries for each index array at most.
-    QUICK = 5
+    #: Levels whose memory is made of LUTs: 32 entries for each index array at most.
+    QUICK = 6
 
     def __init__(self, params: JoinParams, arrays=1):
         super().__init__(params, arrays)
