@@ -8,7 +8,7 @@ Beside them, where `make pnr` has left results, what the clock makes of them.
 import argparse
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ def insertion(design: str, lanes: int, memory: str) -> Figures:
 
 def probing() -> Figures:
     """Eight probers: batch of an eighth (dense) and of a 1024th of 64K tuples (sparse, alone)."""
-    sizes = {"subwindow": STORED, "partitions": STORED // 4, "lanes": 4, "probers": 8}
+    sizes: dict[str, Any] = dict(subwindow=STORED, partitions=STORED // 4, lanes=4, probers=8)
     text = simulate(
         ProbingTop(JoinParams(**sizes)), "sim.probing_engine_tb", name="probing_engine_8",
         settings={"params": sizes, "figures": True},
@@ -136,22 +136,20 @@ def _routed() -> dict[str, Any]:
     return found
 
 
-def run(progress: Callable[[str], None]) -> dict[str, Any]:
-    """Name -> kind of keys -> figures; both insertion designs; what place and route gave."""
-    cycles = {}
-    for name, measure in SUITE.items():
-        progress(f"simulating {name}")
-        cycles[name] = measure()
-    return {
-        "cycles": cycles, "insertion_designs": side_by_side(cycles), "place_and_route": _routed(),
-    }
+def run(names: Iterable[str] | None = None) -> dict[str, Figures]:
+    """Name -> kind of keys -> figures."""
+    return {name: SUITE[name]() for name in names or SUITE}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", choices=[*SUITE, []], help="all of them by default")
+    cycles: dict[str, Figures] = {}
     for name in parser.parse_args().names or SUITE:
-        print(json.dumps({name: SUITE[name]()}), flush=True)
+        cycles |= run([name])
+        print(json.dumps({name: cycles[name]}), flush=True)
+    if len(cycles) == len(SUITE):
+        print(json.dumps({"insertion designs": side_by_side(cycles)}))
 
 
 if __name__ == "__main__":

@@ -50,10 +50,6 @@ SUITES = {
     "engines": Suite(
         "bench.engines", "the OpenCL engines beside memory, numpy and the paper's own mode"
     ),
-    "rtl": Suite(
-        "bench.rtl_cycles", "the gateware's engines: cycles, and the clock of place and route",
-        has_quick=False,
-    ),
     "peers": Suite(
         "bench.peer_suite", "the whole pipeline beside DuckDB, Polars, trees and a nested loop"
     ),
