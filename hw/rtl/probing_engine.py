@@ -42,9 +42,10 @@ class ProbingEngine(wiring.Component):
     A way is a boundary generator, a partitioner and what it can keep busy: one Prober, which scans
     or searches partitions of several words, or two WordProbers in turn, which need do neither.
 
-    All but the streams may change only between frames. With 8 probers and 4 lanes more than 2
-    probes a cycle of a sorted batch of an eighth of the main array (dense), more than 1 of a
-    1024th of it (sparse), where memory delivers a word a cycle at every port.
+    All but the streams may change only between frames. With 8 WordProbers and 4 lanes more than
+    3.9 probes a cycle of a sorted batch of an eighth of the main array (dense), more than 3 of
+    batches of a 1024th of it that follow each other (sparse), where memory delivers a word a
+    cycle at every port.
     """
 
     #: Most words of keys in a way's turn.

@@ -13,13 +13,16 @@ from sim.probing_tops import ProbingTop
 pytestmark = pytest.mark.sim
 
 SMALL = {"subwindow": 64, "partitions": 8, "lanes": 4, "probers": 2}
+#: A partition of one memory word: two ways of two probers each.
+BY_WORD = {"subwindow": 64, "partitions": 16, "lanes": 4, "probers": 4}
 
 
-def test_probing_engine():
-    dut = ProbingTop(JoinParams(**SMALL))
-    text = simulate(
-        dut, "sim.probing_engine_tb", name="probing_engine", settings={"params": SMALL}
-    )
+@pytest.mark.parametrize(
+    ("name", "params"), [("probing_engine", SMALL), ("probing_engine_by_word", BY_WORD)]
+)
+def test_probing_engine(name, params):
+    dut = ProbingTop(JoinParams(**params))
+    text = simulate(dut, "sim.probing_engine_tb", name=name, settings={"params": params})
     assert "coverage probing engine" in text
 
 
@@ -33,7 +36,7 @@ def test_eight_probers_keep_the_figures():
     found = re.findall(r"figure probing engine, (\w+) .*? ([\d.]+) probes a cycle", text)
     assert len(found) == 6
     # A batch alone is mostly the time that filling and emptying the engine takes.
-    least = {"dense": 3.0, "sparse": 2.0, "alone": 0.95}
+    least = {"dense": 3.9, "sparse": 3.0, "alone": 1.0}
     assert [each for each in found if float(each[1]) < least[each[0]]] == []
 
 
