@@ -13,7 +13,6 @@ import importlib.metadata
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, replace
@@ -23,19 +22,20 @@ from hw.rtl.digest import gateware_digest, library_directory
 from hw.rtl.join_core import command_layout, reply_layout
 from hw.rtl.layouts import key_shape, tuple_layout
 from hw.spec import JoinParams
-from sim.elaborate import to_verilog, tool_environment
+from sim.elaborate import to_verilog
 from sim.ported_memory import CELLS, ZERO_WORDS
 from sim.simulated_core import SimulatedCore
 from sim.stream_bfm import Codec
+from sim.verilated import OPTIMISE, compile_library
 
-__all__ = ["build_library", "backend_params", "SLOTS"]
+__all__ = ["build_library", "backend_params", "fields_of", "SLOTS"]
 
 HARNESS = Path(__file__).with_name("core_harness.cpp")
 #: What a library is made of, beside the gateware: if none of it changed, nothing is elaborated.
-SOURCES = ("build.py", "core_harness.cpp", "elaborate.py", "ported_memory.py", "simulated_core.py")
+SOURCES = ("build.py", "core_harness.cpp", "elaborate.py", "ported_memory.py", "simulated_core.py",
+           "verilated.py")
 #: Subwindows of one simulated core; a backend opens another core when they are taken.
 SLOTS = 3
-OPTIMISE = "-O2"
 #: The core that place and route is given: one main array of 16K tuples, double-buffered.
 ROUTED = JoinParams(subwindow=1 << 14, partitions=1 << 12)
 ROUTED_SLOTS = 1
@@ -99,7 +99,7 @@ def _manifest(params, slots, library, design):
         "slots": slots,
         "design": design,
         "routed": _routed_name(params, slots, design),
-        **{name: _fields(layout) for name, layout in layouts.items()},
+        **{name: fields_of(layout) for name, layout in layouts.items()},
     }
 
 
@@ -108,7 +108,7 @@ def _routed_name(params, slots, design):
     return f"core_{design}" if (params, slots) == (ROUTED, ROUTED_SLOTS) else None
 
 
-def _fields(layout):
+def fields_of(layout):
     """Bits of the whole, and [offset, width] of each field; of an array's elements too."""
     fields = {}
     for key, field in layout:
@@ -116,17 +116,13 @@ def _fields(layout):
         if inner.fields is None:
             fields[str(key)] = [field.offset, inner.width]
         else:
-            for name, (offset, width) in _fields(field.shape)["fields"].items():
+            for name, (offset, width) in fields_of(field.shape)["fields"].items():
                 fields[f"{key}.{name}"] = [field.offset + offset, width]
     return {"bits": layout.size, "fields": fields}
 
 
 def _compile(text, params, where):
     """The library, fresh from Verilator and the C++ compiler."""
-    (where / "core.v").write_text(text)
-    environment = os.environ | tool_environment()
-    root = Path(environment["VERILATOR_ROOT"])
-    environment["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include"
     lanes = params.lanes
     macros = {
         "LANES": lanes, "COUNT_BITS": lanes.bit_length(),
@@ -134,28 +130,7 @@ def _compile(text, params, where):
         "COMMAND_WORDS": -(-command_layout(params).size // 32),
         "REPLY_WORDS": -(-reply_layout().size // 32),
     }
-    flags = [OPTIMISE, "-fPIC", "-std=c++20", *(f"-D{name}={n}" for name, n in macros.items())]
-    verilate = [
-        root / "bin" / "verilator_bin", "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast",
-        "--noassert", "-Wno-fatal", "-Wno-lint", "--top-module", "core", "--prefix", "Vcore",
-        "--Mdir", where, "-CFLAGS", f"-fPIC {OPTIMISE}", where / "core.v",
-    ]
-    make = [
-        "make", "-s", "-j2", "-C", where, "-f", "Vcore.mk", f"OPT_FAST={OPTIMISE}",
-        f"OPT_GLOBAL={OPTIMISE}", "libVcore", "libverilated.a",
-    ]
-    library = where / "core.so"
-    link = [
-        "g++", *flags, "-shared", "-I", where, "-I", root / "include", "-I",
-        root / "include" / "vltstd", HARNESS, where / "libVcore.a", where / "libverilated.a",
-        "-pthread", "-o", library,
-    ]
-    for step in (verilate, make, link):
-        done = subprocess.run(step, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode:
-            said = (done.stdout + done.stderr)[-3000:]
-            raise RuntimeError(f"{Path(step[0]).name} failed:\n{said}")
-    return library
+    return compile_library(text, HARNESS, where, macros)
 
 
 def main():

