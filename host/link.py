@@ -167,7 +167,7 @@ class Link:
     """
 
     def __init__(
-        self, transport: Transport, session: int, *, patience_s: float = 10.0, retry_s: float = 0.2
+        self, transport: Transport, session: int, *, patience_s: float = 20.0, retry_s: float = 0.2
     ) -> None:
         self.transport = transport
         self.end = LinkEnd(session)
@@ -197,25 +197,30 @@ class Link:
 
     def _turn(self, what: str) -> None:
         """Send what can be sent, and wait until the board has made progress."""
-        silent_since = last_sent = time.monotonic()
+        heard = time.monotonic()
+        retry_s = self._retry_s
         if self.end.welcome is None:
             self.transport.write(self.end.timeout())
         while True:
             out = self.end.transmit()
             if out:
                 self.transport.write(out)
-            if self.end.feed(self.transport.read(self._retry_s)):
+            data = self.transport.read(retry_s)
+            if self.end.feed(data):
                 self._acknowledge()
                 return
             now = time.monotonic()
-            if now - silent_since > self._patience_s:
+            if data:
+                heard = now
+            if now - heard > self._patience_s:
                 raise LinkError(
                     f"the board at {self.transport.name} did not {what} for "
                     f"{self._patience_s:g} s: check the cable and that it is flashed"
                 )
-            if now - last_sent >= self._retry_s:
+            if not data:
+                # A board that is only slow must not drown in repetitions.
                 self.transport.write(self.end.timeout())
-                last_sent = now
+                retry_s = min(2 * retry_s, self._patience_s / 2)
 
     def _acknowledge(self) -> None:
         out = self.end.transmit()

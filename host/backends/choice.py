@@ -33,9 +33,24 @@ def _open_opencl(params: JoinParams, device: str | None) -> Backend:
 
 
 def _open_rtl(params: JoinParams, device: str | None) -> Backend:
-    from host.backends.rtl_backend import RtlBackend
+    """One simulated core after another as they fill, or with a device like '4 cores' an engine."""
+    if device is None:
+        from host.backends.rtl_backend import RtlBackend
 
-    return RtlBackend(params)
+        return RtlBackend(params)
+    from host.backends.byte_engine import EngineBackend
+    from host.backends.simulated_engine import SimulatedEngine
+
+    count, _, word = device.partition(" ")
+    if word not in ("core", "cores") or not count.isdecimal():
+        raise BackendUnavailable(f"device of backend rtl must be like '4 cores', not {device!r}")
+    return EngineBackend(SimulatedEngine(int(count), params.key_bits))
+
+
+def _open_board(params: JoinParams, device: str | None) -> Backend:
+    from host.backends.board_backend import BoardBackend
+
+    return BoardBackend(params, device)
 
 
 #: How each engine of this version is opened; what it stands on is imported only then.
@@ -43,8 +58,9 @@ _OPENERS: dict[str, Callable[[JoinParams, str | None], Backend]] = {
     "numpy": _open_numpy,
     "opencl": _open_opencl,
     "rtl": _open_rtl,
+    "board": _open_board,
 }
-_WITH_DEVICES = ("opencl",)
+_WITH_DEVICES = ("opencl", "rtl", "board")
 _WITH_PARAMS = ("opencl",)
 #: What `auto` stands for: OpenCL, which runs on any processor.
 _DEFAULT = "opencl"
