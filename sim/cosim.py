@@ -30,7 +30,7 @@ from sim.build import fields_of
 from sim.elaborate import to_verilog
 from sim.ported_memory import CELLS, ZERO_WORDS
 from sim.simulated_core import SimulatedCore
-from sim.verilated import OPTIMISE, compile_library
+from sim.verilated import QUICK, compile_library
 
 __all__ = ["SimulatedBoard", "build_board", "COSIM_PARAMS"]
 
@@ -53,7 +53,7 @@ def build_board(params=COSIM_PARAMS, *, slots=SLOTS, where=None):
     """
     folder = Path(where or library_directory()) / "board"
     folder.mkdir(parents=True, exist_ok=True)
-    made_of = repr((gateware_digest(), params, slots, HARNESS.read_text(), OPTIMISE))
+    made_of = repr((gateware_digest(), params, slots, HARNESS.read_text(), QUICK))
     digest = hashlib.sha256(made_of.encode()).hexdigest()[:20]
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -62,7 +62,9 @@ def build_board(params=COSIM_PARAMS, *, slots=SLOTS, where=None):
             top = BoardTop(params, core, divisor=DIVISOR, digest=digest)
             text = ZERO_WORDS.sub("", to_verilog(top, "core")) + CELLS
             with tempfile.TemporaryDirectory(prefix="board-", dir=folder) as directory:
-                library = compile_library(text, HARNESS, Path(directory), {"DIVISOR": DIVISOR})
+                library = compile_library(
+                    text, HARNESS, Path(directory), {"DIVISOR": DIVISOR}, QUICK
+                )
                 register(
                     digest, library.read_bytes(), name="simulated", suffix=".so", kind="board",
                     params=asdict(params), device={"board": "simulated"},

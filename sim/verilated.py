@@ -6,27 +6,28 @@ from pathlib import Path
 
 from sim.elaborate import tool_environment
 
-__all__ = ["compile_library", "OPTIMISE"]
+__all__ = ["compile_library", "OPTIMISE", "QUICK"]
 
-OPTIMISE = "-O2"
+#: For libraries that have to be fast, and for those that have to be there soon.
+OPTIMISE, QUICK = "-O2", "-O1"
 
 
-def compile_library(text, harness, where, macros=None):
+def compile_library(text, harness, where, macros=None, optimise=OPTIMISE):
     """Build the top module of `text`, which is called `core`, with the harness; the library."""
     (where / "core.v").write_text(text)
     environment = os.environ | tool_environment()
     root = Path(environment["VERILATOR_ROOT"])
     environment["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include"
     defined = [f"-D{name}={value}" for name, value in (macros or {}).items()]
-    flags = [OPTIMISE, "-fPIC", "-std=c++20", *defined]
+    flags = [optimise, "-fPIC", "-std=c++20", *defined]
     verilate = [
         root / "bin" / "verilator_bin", "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast",
         "--noassert", "-Wno-fatal", "-Wno-lint", "--top-module", "core", "--prefix", "Vcore",
-        "--Mdir", where, "-CFLAGS", f"-fPIC {OPTIMISE}", where / "core.v",
+        "--Mdir", where, "-CFLAGS", f"-fPIC {optimise}", where / "core.v",
     ]
     make = [
-        "make", "-s", "-j2", "-C", where, "-f", "Vcore.mk", f"OPT_FAST={OPTIMISE}",
-        f"OPT_GLOBAL={OPTIMISE}", "libVcore", "libverilated.a",
+        "make", "-s", "-j2", "-C", where, "-f", "Vcore.mk", f"OPT_FAST={optimise}",
+        f"OPT_GLOBAL={optimise}", "libVcore", "libverilated.a",
     ]
     library = where / "core.so"
     link = [
