@@ -284,9 +284,9 @@ def test_bad_use_is_one_line_and_exit_code_2(files, capsys, more, sentence):
             "(watersmeet join --help shows how)",
         ),
         (
-            ["serve"],
-            "argument COMMAND: invalid choice: 'serve' (choose from 'join', 'explain', 'devices', "
-            "'selftest', 'bench') (watersmeet --help shows how)",
+            ["fly"],
+            "argument COMMAND: invalid choice: 'fly' (choose from 'join', 'explain', 'devices', "
+            "'selftest', 'bench', 'serve') (watersmeet --help shows how)",
         ),
     ],
 )
