@@ -35,7 +35,7 @@ class BISortIndex:
         self.buffer = min(buffer, capacity)
         self._keys = empty_pages(capacity + self.buffer, np.int64)
         self._rids = empty_pages(capacity + self.buffer, np.uint32)
-        self._rids[capacity:] = 0
+        self._rids[:] = 0  # places that hold nothing are looked up too, and must be rows
         self._index = np.empty(-(-capacity // _PARTITION), np.int64)
         self._main = self._buffered = 0
 
