@@ -7,9 +7,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -178,7 +177,9 @@ def timed(
             time.sleep(0.02)
         progress = query.recentProgress
         operators = progress[-1].stateOperators
-        memory = sum(one.memoryUsedBytes for one in operators) if operators else _daemon_bytes()
+        memory = sum(one.memoryUsedBytes for one in operators)
+        if not operators:
+            memory = _daemon_bytes(frame.sparkSession.sparkContext.applicationId)
         query.stop()
         if query.exception() is not None:
             raise RuntimeError(str(query.exception()))
@@ -199,12 +200,13 @@ def _summary(progress: Any, first: int, measured: int, memory: int) -> Timed:
     return Timed(seconds, max(rates), memory)
 
 
-def _daemon_bytes() -> int:
-    """What the worker daemons of this program hold, all of it."""
-    here = Path(tempfile.gettempdir()).name
+def _daemon_bytes(application: str) -> int:
+    """What the worker daemons of this application hold, all of it."""
     held = 0
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or []
-        if "serve" in words and any(here in word for word in words):
-            held += process.memory_info().rss
+        if "serve" in words and any(application in word for word in words):
+            # Daemons of other applications end while this looks at them.
+            with suppress(psutil.NoSuchProcess):
+                held += process.memory_info().rss
     return held

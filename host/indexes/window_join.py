@@ -65,7 +65,7 @@ class WindowJoin:
         )  # fmt: skip
 
     def push(self, sides: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Matches of each arrival, and the numbers of its partners, in order of arrival."""
+        """Matches of each arrival, in order of arrival, and its partners' numbers, in no order."""
         parts = [
             self._run(sides[begin : begin + _QUEUE], keys[begin : begin + _QUEUE])
             for begin in range(0, len(sides), _QUEUE)

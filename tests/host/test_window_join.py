@@ -85,7 +85,8 @@ def test_more_matches_than_there_was_room_for():
         counts, partners = join.push(sides, values)
         join.close()
         assert counts.sum() == len(partners) > 8 * 600
-        assert counts[-1] == 200 and partners[-200:].tolist() == list(range(100, 300))
+        # Threads insert equal keys in any order.
+        assert counts[-1] == 200 and sorted(partners[-200:]) == list(range(100, 300))
 
 
 @pytest.mark.parametrize(
