@@ -182,47 +182,64 @@ def _exchange(state, leaf, new):  # type: ignore[no-untyped-def]
 
 @compiled
 def _halve(state, leaf, new):  # type: ignore[no-untyped-def]
-    """Sort a leaf, and move its upper half to an empty one; the largest key that stays."""
+    """Move the greater half of a leaf to an empty one; the largest key that stays."""
     table = state.table
     width = len(table.keys) // len(table.head)
     begin, into, held = leaf * width, new * width, table.head[leaf]
     keys, rids = table.keys[begin : begin + held], table.rids[begin : begin + held]
-    _sort(keys, rids)
+    middle = held // 2
+    low, high = _part_around(keys, rids, middle)
     # As near to the middle as two keys differ.
-    middle, step = held // 2, 0
-    while True:
-        low, high = middle - step, middle + step
-        if low > 0 and keys[low - 1] != keys[low]:
-            cut = low
-            break
-        if high < held and keys[high - 1] != keys[high]:
-            cut = high
-            break
-        step += 1
+    cut = low if low > 0 and (middle - low <= high - middle or high == held) else high
     moved = held - cut
     move(table.keys, into, begin + cut, moved)
     move(table.rids, into, begin + cut, moved)
     table.head[leaf], table.head[new] = cut, moved
     state.held[leaf], state.held[new] = cut, moved
-    state.least[new], state.largest[new] = keys[cut], keys[held - 1]
-    state.least[leaf], state.largest[leaf] = keys[0], keys[cut - 1]
-    return keys[cut - 1]
+    least, largest = _LARGEST, _LEAST
+    for place in range(cut):
+        largest = max(largest, keys[place])
+    for place in range(cut, held):
+        least = min(least, keys[place])
+    state.least[new], state.largest[new] = least, state.largest[leaf]
+    state.largest[leaf] = largest
+    return largest
 
 
 @compiled
-def _sort(keys, rids):  # type: ignore[no-untyped-def]
-    """Shell's sort: in place, and short."""
-    gap = 1
-    while gap < len(keys) // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for place in range(gap, len(keys)):
-            key, rid, into = keys[place], rids[place], place
-            while into >= gap and keys[into - gap] > key:
-                keys[into], rids[into] = keys[into - gap], rids[into - gap]
-                into -= gap
-            keys[into], rids[into] = key, rid
-        gap //= 3
+def _part_around(keys, rids, middle):  # type: ignore[no-untyped-def]
+    """Sort a leaf as far as a split needs it: the run of keys equal to the one in the middle.
+
+    What is less lies before that run, what is greater behind it. PanJoin sorts all of the leaf,
+    which takes several times as long; the next insert would end that order.
+    """
+    first, stop = 0, len(keys)
+    while True:
+        one, two, three = keys[first], keys[(first + stop) >> 1], keys[stop - 1]
+        pivot = max(min(one, two), min(max(one, two), three))
+        low = first
+        for place in range(first, stop):
+            # Which keys are less cannot be foreseen: all are exchanged, and there is no branch.
+            less = keys[place] < pivot
+            _swap(keys, rids, place, low)
+            low += less
+        if low > middle:
+            stop = low
+            continue
+        high = low
+        for place in range(low, stop):
+            equal = keys[place] == pivot
+            _swap(keys, rids, place, high)
+            high += equal
+        if high > middle:
+            return low, high
+        first = high
+
+
+@compiled
+def _swap(keys, rids, place, into):  # type: ignore[no-untyped-def]
+    keys[place], keys[into] = keys[into], keys[place]
+    rids[place], rids[into] = rids[into], rids[place]
 
 
 @compiled
