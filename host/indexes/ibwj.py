@@ -12,7 +12,7 @@ from host.indexes.atomics import fetch_add, load, lock, store, try_lock, unlock,
 from host.indexes.compiling import compiled
 from host.indexes.forest import LEAF, first_leaf, plant, remove
 from host.indexes.search import lower_bound
-from host.indexes.two_part import TwoPart, install, merge, static_bound, tree_of
+from host.indexes.two_part import TwoPart, both_bounds, install, merge, next_tree, tree_of
 
 __all__ = ["Stream", "Work", "join_alone", "join_beside", "propagate"]
 
@@ -90,13 +90,13 @@ def _lookup(stream, low, high, first, span, shared, found, held):  # type: ignor
     tree = stream.tree
     capacity, start = tree.shape[4], np.uint32(first)
     end = tree.shape[1]
-    slot = static_bound(tree, low)
+    part, slot = both_bounds(tree, low)
     while slot < end and tree.keys[slot] <= high:
         offset = np.uint32(tree.rids[slot] - start)
         if offset < span:
             held = _add(found, held, first + np.int64(offset))
         slot += 1
-    for part in range(tree_of(tree, low), tree_of(tree, high) + 1):
+    while part >= 0:
         if shared:
             lock(stream.locks, part * _APART)
         leaf = first_leaf(tree.trees, part, low)
@@ -113,6 +113,7 @@ def _lookup(stream, low, high, first, span, shared, found, held):  # type: ignor
             leaf = tree.trees.right[leaf]
         if shared:
             unlock(stream.locks, part * _APART)
+        part = next_tree(tree, part, high)
     return held
 
 
@@ -185,9 +186,9 @@ def join_beside(  # type: ignore[no-untyped-def]
 ):
     """What each of several threads runs until the queue is empty.
 
-    `mine` is how many matches it has found, the end of its task, and the arrival it is at. False
-    if it needs more room for matches: it is in the middle of its task then, and must be called
-    again.
+    `mine` is how many matches it has found, the end of its task, the arrival it is at, and the
+    tuples of each stream that its task has planted. False if it needs more room for matches: it
+    is in the middle of its task then, and must be called again.
     """
     while True:
         if mine[2] == mine[1]:
@@ -197,16 +198,21 @@ def join_beside(  # type: ignore[no-untyped-def]
                 return True
         while mine[2] < mine[1]:
             place, held = mine[2], mine[0]
-            if work.side[place] == 0:
-                held = _process(work, left, right, place, found, held)
+            side = work.side[place]
+            if side == 0:
+                held = _generate(work, right, place, found, held)
             else:
-                held = _process(work, right, left, place, found, held)
+                held = _generate(work, left, place, found, held)
             if held > len(found):
                 return False
+            mine[3 + side] += _update(left if side == 0 else right, work.number[place])
             work.at[place], work.counts[place] = mine[0], held - mine[0]
             work.owner[place] = thread
             store(work.done, place, 1)
             mine[0], mine[2] = held, place + 1
+        # Once a task and not once a tuple: threads would wait for each other's cache lines.
+        _publish(left, mine, 3)
+        _publish(right, mine, 4)
         fetch_add(work.words, _ACTIVE, -1)
         propagate(work)
         _merge_if_due(work, left, 0, threshold)
@@ -236,11 +242,10 @@ def _acquire(work, task, slack):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _process(work, own, other, place, found, held):  # type: ignore[no-untyped-def]
-    """Result generation and index update of one tuple."""
-    side, number, latest = work.side[place], work.number[place], work.latest[place]
-    low, high = work.lo[place], work.hi[place]
-    first = max(0, latest - work.rows[1 - side])
+def _generate(work, other, place, found, held):  # type: ignore[no-untyped-def]
+    """Result generation of one tuple."""
+    latest, low, high = work.latest[place], work.lo[place], work.hi[place]
+    first = max(0, latest - work.rows[1 - work.side[place]])
     # An edge that moves on meanwhile does no harm: what it passes is scanned as well.
     edge = min(max(first, load(other.words, _EDGE)), latest)
     # The print says "after the edge tuple or before t_l": it is t_e that the index is cut at, and
@@ -251,14 +256,27 @@ def _process(work, own, other, place, found, held):  # type: ignore[no-untyped-d
         key = other.keys[one & mask]
         if key >= low and key <= high:
             held = _add(found, held, one)
-    if held > len(found):
-        return held
-    if own.words[_BUILDING] == 0:
-        _plant(own, number, own.keys[number & mask], True)
-        store(own.stamps, number & mask, number)
-        fetch_add(own.words, _PLANTED, 1)
-        _move_edge(own)
     return held
+
+
+@compiled
+def _update(own, number):  # type: ignore[no-untyped-def]
+    """Index update of one tuple, unless T_S is being built; how many were planted."""
+    if own.words[_BUILDING]:
+        return 0
+    place = number & (len(own.keys) - 1)
+    _plant(own, number, own.keys[place], True)
+    store(own.stamps, place, number)
+    return 1
+
+
+@compiled
+def _publish(stream, mine, planted):  # type: ignore[no-untyped-def]
+    """Tell the others what a task has planted."""
+    if mine[planted]:
+        fetch_add(stream.words, _PLANTED, mine[planted])
+        mine[planted] = 0
+        _move_edge(stream)
 
 
 @compiled

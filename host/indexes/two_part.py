@@ -15,8 +15,8 @@ from host.indexes.search import lower_bound
 from host.pages import empty_pages
 
 __all__ = [
-    "NODE", "TwoPart", "count", "find", "insert", "install", "merge", "static_bound", "tree_of",
-    "two_part",
+    "NODE", "TwoPart", "both_bounds", "count", "find", "insert", "install", "merge", "next_tree",
+    "tree_of", "two_part",
 ]
 
 #: Children of a node of T_S: two cache lines of keys.
@@ -103,6 +103,36 @@ def tree_of(state, key):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def both_bounds(state, key):  # type: ignore[no-untyped-def]
+    """tree_of and static_bound of a key, in one walk."""
+    begin, end, levels = state.shape[_BEGIN], state.shape[_END], state.shape[_LEVELS]
+    depth = state.shape[_DEPTH] if len(state.trees.root) > 1 else -1
+    if levels == 0:
+        return 0, end
+    tree, node = 0, 0
+    for level in range(levels - 1, -1, -1):
+        at, size = state.level[level, 0], state.level[level, 1]
+        first = node * NODE
+        node = first + _node_bound(state.samples, at + first, at + min(first + NODE, size), key)
+        if node >= size:  # behind all keys
+            return max(tree, state.level[depth, 1] - 1 if depth >= 0 else 0), end
+        if level == depth:
+            tree = node
+    first = begin + node * NODE
+    return tree, first + _node_bound(state.keys, first, min(first + NODE, end), key)
+
+
+@compiled
+def next_tree(state, tree, key):  # type: ignore[no-untyped-def]
+    """The tree of T_I behind one, if keys up to `key` may be there; else -1."""
+    if len(state.trees.root) == 1 or state.shape[_LEVELS] == 0:
+        return -1
+    depth = state.shape[_DEPTH]
+    at, size = state.level[depth, 0], state.level[depth, 1]
+    return tree + 1 if tree + 1 < size and state.samples[at + tree] < key else -1
+
+
+@compiled
 def insert(state, capacity, keys, rids):  # type: ignore[no-untyped-def]
     for new in range(len(keys)):
         tree = tree_of(state, keys[new])
@@ -125,23 +155,24 @@ def merge(state, capacity, first_rid, window):  # type: ignore[no-untyped-def]
             for new in range(base + leaf * LEAF, base + leaf * LEAF + state.trees.size[leaf]):
                 key = state.keys[new]
                 while slot < end and state.keys[slot] <= key:
-                    if np.uint32(state.rids[slot] - first) < window:
-                        state.keys[out] = state.keys[slot]
-                        state.rids[out] = state.rids[slot]
-                        out += 1
+                    out += _keep(state, slot, out, first, window)
                     slot += 1
-                if np.uint32(state.rids[new] - first) < window:
-                    state.keys[out] = key
-                    state.rids[out] = state.rids[new]
-                    out += 1
+                out += _keep(state, new, out, first, window)
             leaf = state.trees.right[leaf]
-    while slot < end:
-        if np.uint32(state.rids[slot] - first) < window:
-            state.keys[out] = state.keys[slot]
-            state.rids[out] = state.rids[slot]
-            out += 1
-        slot += 1
+    for rest in range(slot, end):
+        out += _keep(state, rest, out, first, window)
     return out
+
+
+@compiled
+def _keep(state, slot, out, first, window):  # type: ignore[no-untyped-def]
+    """Copy a tuple to slot `out`, which is taken only if the tuple is not expired: 1 or 0.
+
+    Which ones are cannot be foreseen, so all are copied, and there is no branch.
+    """
+    state.keys[out] = state.keys[slot]
+    state.rids[out] = state.rids[slot]
+    return np.int64(np.uint32(state.rids[slot] - first) < window)
 
 
 @compiled

@@ -99,7 +99,7 @@ class WindowJoin:
 
     def _beside(self, work: ibwj.Work, thread: int) -> np.ndarray:
         """One of the threads."""
-        found, mine = np.empty(4 * len(work.side), np.int64), np.zeros(3, np.int64)
+        found, mine = np.empty(4 * len(work.side), np.int64), np.zeros(2 * _APART, np.int64)
         how = (*self._streams, thread, self.task, min(self._thresholds), self._slack)
         while not ibwj.join_beside(work, *how, mine, found):
             found = np.concatenate([found, np.empty_like(found)])
