@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from host.hits import Hits
+from host.indexes.po.candidates import PoCandidates
+from host.indexes.po.listing import PairColumn, taken
 from host.rowstore import Words
 from hw.spec.tuples import Side
 
@@ -20,46 +21,30 @@ def gathered(
     found: Sequence[Hits], columns: Sequence[tuple[Side, Words]]
 ) -> Iterator[list[pa.Array]]:
     """The columns of all pairs, in chunks of bounded size."""
-    width = 12 + sum(words.ring.itemsize for _, words in columns)
+    most = _CHUNK_BYTES // (12 + sum(words.ring.itemsize for _, words in columns))
     for hits in found:
-        rows = hits.probe.order + hits.probe.first
-        own = [words.at(rows) if side is hits.probe.side else None for side, words in columns]
-        for probe, rid in hits.seen(_CHUNK_BYTES // width):
-            if len(probe):
+        for arrays in _values(hits, _columns(hits, columns), most):
+            if len(arrays[0]):
                 yield [
-                    _column(words, _repeated(values, probe))
-                    if values is not None
-                    else _column(words, _taken(words, hits.base, rid))
-                    for (_, words), values in zip(columns, own, strict=True)
+                    pa.Array.from_buffers(words.type, len(values), [None, pa.py_buffer(values)])
+                    for (_, words), values in zip(columns, arrays, strict=True)
                 ]
 
 
-def _column(words: Words, values: np.ndarray) -> pa.Array:
-    return pa.Array.from_buffers(words.type, len(values), [None, pa.py_buffer(values)])
+def _columns(hits: Hits, columns: Sequence[tuple[Side, Words]]) -> list[PairColumn]:
+    rows = hits.probe.order + hits.probe.first
+    return [
+        PairColumn(words, hits.base, words.at(rows) if side is hits.probe.side else None)
+        for side, words in columns
+    ]
 
 
-def _repeated(values: np.ndarray, probe: np.ndarray) -> np.ndarray:
-    out = np.empty(len(probe), values.dtype)
-    _repeat(values, probe, out)
-    return out
-
-
-def _taken(words: Words, base: int, rid: np.ndarray) -> np.ndarray:
-    out = np.empty(len(rid), words.ring.dtype)
-    _take(words.ring, words.place(base), rid, out)
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _repeat(values, probe, out):  # type: ignore[no-untyped-def]
-    for n in range(len(probe)):
-        out[n] = values[np.uint64(probe[n])]
-
-
-@njit(cache=True, nogil=True)
-def _take(ring, shift, rid, out):  # type: ignore[no-untyped-def]
-    """Rid r is at shift + r in the ring, or one turn further back."""
-    size = len(ring)
-    for n in range(len(rid)):
-        row = np.int64(rid[n]) + shift
-        out[n] = ring[np.uint64(row - size if row >= size else row)]
+def _values(hits: Hits, columns: list[PairColumn], most: int) -> Iterator[list[np.ndarray]]:
+    if isinstance(hits.candidates, PoCandidates) and hits.covered is None and not hits.in_batch:
+        yield from hits.candidates.columns(most, columns, hits.seeing)
+        return
+    for probe, rid in hits.seen(most):
+        yield [
+            taken(column.words, column.base, rid) if column.own is None else column.own[probe]
+            for column in columns
+        ]

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host.indexes.po import PoIndex, part_of
-from host.indexes.po.bitset import added_counts, added_sums, listed
+from host.indexes.po.bitset import added_counts, added_sums, listings
 from host.indexes.po.candidates import PoCandidates
 from host.indexes.po.index import MERGE_INTERVAL
+from host.indexes.po.listing import pairs_of
 from host.indexes.po.offsets import offsets
 from host.indexes.po.part import Part
 from host.indexes.po.per_tuple import per_tuple_counts
@@ -209,7 +210,7 @@ def test_strips_table_bits_and_the_paper_agree(made, most, shift):
     assert found.tolist() == sizes
     strips.sums(by_keys, found := np.zeros(20, np.int64), weights)
     assert found.tolist() == sums
-    assert gathered(strips.listed(by_keys, most, *themselves)) == expected
+    assert gathered(pairs_of(strips.listings(by_keys, most), most, *themselves)) == expected
     met, seen = strips.cost(by_keys)
     assert seen >= sum(sizes) and met >= sum(size > 0 for size in sizes)
 
@@ -227,7 +228,7 @@ def test_strips_table_bits_and_the_paper_agree(made, most, shift):
     assert found.tolist() == [-len(places) for places in below]
     added_sums(permutation, *prefix, 1, found := np.zeros(20, np.int64), weights)
     assert found.tolist() == [int(weights[places].sum()) for places in below]
-    assert gathered(listed(permutation, *prefix, most, *themselves)) == below
+    assert gathered(pairs_of(listings(permutation, *prefix, most), most, *themselves)) == below
 
 
 @share(10)

@@ -13,10 +13,12 @@ import numpy as np
 from numba import njit
 
 from host.indexes.po.bits import first_one, ones
+from host.indexes.po.listing import Listing
 
-__all__ = ["added_counts", "added_sums", "listed"]
+__all__ = ["added_counts", "added_sums", "listings"]
 
 _WORD, _BLOCK, _SUPER = np.uint64(6), np.uint64(9), np.uint64(15)
+_WHOLE = 64
 _ONE, _LOW, _ALL = np.uint64(1), np.uint64(63), np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
@@ -39,24 +41,23 @@ def added_sums(
     _sum(permutation, bound, first, end, sign, totals, weights)
 
 
-def listed(
-    permutation: np.ndarray, bound: np.ndarray, first: np.ndarray, end: np.ndarray, most: int,
-    probe: np.ndarray, rids: np.ndarray,
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(probe[i], rids[position]) of all that `added_counts` counts, in arrays of at most `most`."""
+def listings(
+    permutation: np.ndarray, bound: np.ndarray, first: np.ndarray, end: np.ndarray, most: int
+) -> Iterator[Listing]:
+    """The positions of all that `added_counts` counts, at most `most` at a time, or 64.
+
+    What a listing holds is valid until the next.
+    """
     words = (len(permutation) >> 6) + 2
     bits, some, more = (np.zeros((words >> shift) + 2, np.uint64) for shift in (0, 6, 12))
-    state = np.array([0, 0, -1], np.int64)
-    # A word's ones are listed at once.
-    room = max(most, 64)
+    state, ends = np.array([0, 0, -1], np.int64), np.empty(len(bound), np.int64)
+    # A word's ones are listed at once, by fours.
+    room = np.empty(max(most, _WHOLE) + _WHOLE, np.uint32)
     while state[0] < len(bound):
-        which, found = np.empty(room, np.int64), np.empty(room, np.uint32)
-        held = _list(
-            permutation, bound, first, end, bits, some, more, probe, rids, state, which, found
-        )
-        for begin in range(0, held, most):
-            stop = min(begin + most, held)
-            yield which[begin:stop], found[begin:stop]
+        place = int(state[0])
+        held = _list(permutation, bound, first, end, bits, some, more, state, ends, room)
+        stop = min(int(state[0]) + 1, len(bound))
+        yield Listing(place, ends[place:stop], room[:held])
 
 
 @njit(cache=True, nogil=True)
@@ -137,14 +138,15 @@ def _sum(permutation, bound, first, end, sign, totals, weights):  # type: ignore
 
 @njit(cache=True, nogil=True)
 def _list(  # type: ignore[no-untyped-def]
-    permutation, bound, first, end, bits, some, more, probe, rids, state, which, found
+    permutation, bound, first, end, bits, some, more, state, ends, positions
 ):
-    """Go on at `state` (probe, bits set, place) until the arrays are full; how many were put.
+    """Go on at `state` (rectangle, bits set, place) until there is no room; how many were put.
 
     some, more  a bit for each word of `bits` that is not 0, and for each of `some`
+    ends        how many were put when each rectangle was done, or the room
     """
     n, held, begun = state[0], state[1], state[2]
-    put, room = 0, len(which)
+    put, most = np.uint64(0), np.uint64(len(positions) - 2 * _WHOLE)
     while n < len(bound):
         while held < bound[n]:
             place = np.uint64(permutation[held])
@@ -158,22 +160,35 @@ def _list(  # type: ignore[no-untyped-def]
         word = place >> _WORD
         mask = bits[word] & (_ALL << (place & _LOW))
         while (word << _WORD) < stop:
-            if put + 64 > room:
+            if put > most:
                 state[0], state[1], state[2] = n, held, max(place, word << _WORD)
+                ends[n] = put
                 return put
             base = word << _WORD
             if base + np.uint64(64) > stop:
                 mask &= ~(_ALL << (stop & _LOW))
-            while mask:
-                which[put] = probe[n]
-                found[put] = rids[base + first_one(mask)]
-                put += 1
-                mask &= mask - _ONE
+            put += _put_ones(mask, base, positions, put)
             word = _next_word(some, more, word + _ONE)
             mask = bits[min(word, np.uint64(len(bits) - 1))]
+        ends[n] = put
         n += 1
     state[0], state[1], state[2] = n, held, -1
     return put
+
+
+@njit(cache=True, nogil=True)
+def _put_ones(mask, base, positions, put):  # type: ignore[no-untyped-def]
+    """List the ones of a word; how many they are.
+
+    Four at a time: how many there are cannot be foreseen. What is written behind the last one is
+    overwritten by the next word's.
+    """
+    count = ones(mask)
+    for n in range(np.uint64(0), count, np.uint64(4)):
+        for four in range(np.uint64(4)):
+            positions[put + n + four] = base + first_one(mask)
+            mask &= mask - _ONE
+    return count
 
 
 @njit(cache=True, nogil=True)

@@ -1,17 +1,21 @@
 """What probes with two predicates match, before their windows are looked at."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 
+from host.indexes.po.listing import PairColumn, taken
 from host.indexes.po.mutable import Mutable
 from host.indexes.po.part import Part
 from host.indexes.po.threads import Threads
 from host.two_keys import Rectangles
 
 __all__ = ["PoCandidates"]
+
+T = TypeVar("T")
 
 #: Candidates to a probe from which on sums are cheaper than looking at every one.
 _MANY = 64
@@ -65,18 +69,40 @@ class PoCandidates:
         self, most_pairs: int, only: np.ndarray | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         wanted = self.wanted.only(only)
-        pieces = self._pieces(wanted)
-        sources = (part.pairs(piece, most_pairs) for part in self.parts for piece in pieces)
-        if self.threads is None or len(pieces) == 1:
-            for source in sources:
-                yield from source
-        else:
-            yield from self.threads.ahead(sources)
+        yield from self._over_parts(wanted, lambda part, piece: part.pairs(piece, most_pairs))
         if self.mutable is not None:
             which, rid = self.mutable.pairs(wanted)
             for begin in range(0, len(which), most_pairs):
                 chosen = slice(begin, begin + most_pairs)
                 yield wanted.probe[which[chosen]], rid[chosen]
+
+    def columns(
+        self, most_pairs: int, columns: Sequence[PairColumn], only: np.ndarray | None = None
+    ) -> Iterator[list[np.ndarray]]:
+        """The same as columns of pairs, which are written where the pairs are found."""
+        wanted = self.wanted.only(only)
+        yield from self._over_parts(
+            wanted, lambda part, piece: part.columns(piece, most_pairs, columns)
+        )
+        if self.mutable is not None:
+            which, rid = self.mutable.pairs(wanted)
+            probe = wanted.probe[which]
+            yield [
+                taken(column.words, column.base, rid) if column.own is None else column.own[probe]
+                for column in columns
+            ]
+
+    def _over_parts(
+        self, wanted: Rectangles, source: Callable[[Part, Rectangles], Iterator[T]]
+    ) -> Iterator[T]:
+        """What `source` gives for all parts, many rectangles in several threads."""
+        pieces = self._pieces(wanted)
+        sources = (source(part, piece) for part in self.parts for piece in pieces)
+        if self.threads is None or len(pieces) == 1:
+            for one in sources:
+                yield from one
+        else:
+            yield from self.threads.ahead(sources)
 
     def has_many(self, only: np.ndarray | None = None) -> bool:
         sizes = self._sizes if only is None else self._sizes[only]

@@ -5,12 +5,13 @@ positions and a pair is a position that is in both. Three ways to find those are
 each question takes the one that should cost least.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 
-from host.indexes.po.bitset import added_counts, added_sums, listed
+from host.indexes.po.bitset import added_counts, added_sums, listings
+from host.indexes.po.listing import Listing, PairColumn, pairs_of, picked, repeated, taken
 from host.indexes.po.offsets import offsets
 from host.indexes.po.order import Order
 from host.indexes.po.runs import Runs, groups_of
@@ -35,6 +36,7 @@ class Part:
         self.firsts = firsts
         self.seconds = seconds
         self._strips: Strips | None = None
+        self._columns: dict[str, np.ndarray] = {}
 
     def __len__(self) -> int:
         return len(self.firsts)
@@ -97,10 +99,41 @@ class Part:
 
     def pairs(self, wanted: Rectangles, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(probe, rid) of every tuple in a rectangle, in arrays of at most `most`."""
-        runs, rids = self.runs(wanted), self.firsts.rids
+        for probe, found in self._listings(wanted, most):
+            yield from pairs_of(found, most, probe, self.firsts.rids)
+
+    def columns(
+        self, wanted: Rectangles, most: int, columns: Sequence[PairColumn]
+    ) -> Iterator[list[np.ndarray]]:
+        """The same as columns of pairs."""
+        for probe, found in self._listings(wanted, most):
+            own = [None if column.own is None else column.own[probe] for column in columns]
+            for listing in found:
+                yield [
+                    picked(self._arranged(column), listing)
+                    if values is None
+                    else repeated(values, listing)
+                    for column, values in zip(columns, own, strict=True)
+                ]
+
+    def _arranged(self, column: PairColumn) -> np.ndarray:
+        """A column of the tuples in their first order, in which rectangles' tuples are near.
+
+        It is made once: the tuples do not change any more.
+        """
+        name = column.words.name
+        if name not in self._columns:
+            self._columns[name] = taken(column.words, column.base, self.firsts.rids)
+        return self._columns[name]
+
+    def _listings(
+        self, wanted: Rectangles, most: int
+    ) -> Iterator[tuple[np.ndarray, Iterator[Listing]]]:
+        """All positions in rectangles, with the probe of each rectangle in the listings' order."""
+        runs = self.runs(wanted)
         strips = self._strips_for(runs, self._listing_cost(runs))
         if strips is not None:
-            yield from strips.listed(runs.by_keys, most, wanted.probe, rids)
+            yield wanted.probe, strips.listings(runs.by_keys, most)
             return
         first, end, low, high = runs.by_second
         for places, name in groups_of(runs, len(self)):
@@ -109,10 +142,10 @@ class Part:
             bound = high[places] if prefix else len(self) - low[places]
             bound_order = np.argsort(bound, kind="stable")
             chosen = places[bound_order]
-            probe = wanted.probe[runs.order[chosen]]
             permutation = self.permutation if prefix else self.permutation[::-1].copy()
-            yield from listed(
-                permutation, bound[bound_order], first[chosen], end[chosen], most, probe, rids
+            yield (
+                wanted.probe[runs.order[chosen]],
+                listings(permutation, bound[bound_order], first[chosen], end[chosen], most),
             )
 
     def _by_bits(self, runs: Runs, totals: np.ndarray, weights: np.ndarray | None) -> None:

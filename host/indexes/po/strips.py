@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from host.indexes.po.listing import Listing
 from host.indexes.po.runs import Bounds
 
 __all__ = ["Strips"]
@@ -70,20 +71,19 @@ class Strips:
         """The same for sums of `weights`, int64 by first position."""
         _sum(*self._arrays, *runs, totals, weights)  # type: ignore[call-arg]
 
-    def listed(
-        self, runs: Bounds, most: int, probe: np.ndarray, rids: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(probe, rid) of every tuple in a rectangle, in arrays of at most `most`.
+    def listings(self, runs: Bounds, most: int) -> Iterator[Listing]:
+        """The positions in each rectangle, at most `most` at a time.
 
-        `probe` is of each rectangle, `rids` of each first position.
+        What a listing holds is valid until the next.
         """
-        state = np.array([0, -1], np.int64)
-        while state[0] < len(probe):
-            which, found = np.empty(most, np.int64), np.empty(most, np.uint32)
-            held = _list(  # type: ignore[call-arg]
-                *self._arrays, *runs, probe, rids, state, which, found
-            )
-            yield which[:held], found[:held]
+        rectangles = len(runs[0])
+        state, ends = np.array([0, -1], np.int64), np.empty(rectangles, np.int64)
+        room = np.empty(most, np.uint32)
+        while state[0] < rectangles:
+            place = int(state[0])
+            held = _list(*self._arrays, *runs, state, ends, room)  # type: ignore[call-arg]
+            stop = min(int(state[0]) + 1, rectangles)
+            yield Listing(place, ends[place:stop], room[:held])
 
     def _check(self, permutation: np.ndarray, keys: np.ndarray) -> None:
         """Assert that each tuple is in its strip, and the strips in order; for tests."""
@@ -225,10 +225,12 @@ def _sum(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _list(  # type: ignore[no-untyped-def]
-    shift, positions, keys, edges, starts, first, end, lo, hi, probe, rids, state,
-    which, found,
+    shift, positions, keys, edges, starts, first, end, lo, hi, state, ends, found
 ):
-    """Go on at `state` (rectangle, place) until the arrays are full; how many were put."""
+    """Go on at `state` (rectangle, place) until there is no room; how many were put.
+
+    ends  how many were put when each rectangle was done, or the room
+    """
     count, one = np.uint64(len(keys)), np.uint64(1)
     n, begun, put = state[0], state[1], 0
     while n < len(first):
@@ -245,14 +247,14 @@ def _list(  # type: ignore[no-untyped-def]
                     place = _from(keys, low, np.uint64(starts[strip, bucket + one]), lo[n])
                 while place < stop and keys[place] <= hi[n]:
                     if first[n] <= positions[place] < end[n]:
-                        if put == len(which):
-                            state[0], state[1] = n, place
+                        if put == len(found):
+                            state[0], state[1], ends[n] = n, place, put
                             return put
-                        which[put] = probe[n]
-                        found[put] = rids[positions[place]]
+                        found[put] = positions[place]
                         put += 1
                     place += one
                 strip += one
+        ends[n] = put
         n += 1
     state[0], state[1] = n, -1
     return put
