@@ -119,13 +119,16 @@ class DuckDB:
 
 
 class Pushed:
-    """A StreamJoin whose right window holds the stored tuples; left ones are pushed."""
+    """A StreamJoin whose right window holds the stored tuples; left ones are pushed.
+
+    The left window is a single row: what stands beside it does not keep its probes, either.
+    """
 
     def __init__(self, workload: Workload, stored: pa.Table, emit: str, batch: int) -> None:
         more: dict[str, Any] = {"select": ["l.id", "r.id"]} if emit == "pairs" else {}
         rows = stored.num_rows
         self._join = host.StreamJoin(
-            workload.on, f"rows {rows}", stored.schema, stored.schema, emit=emit, batch=batch,
+            workload.on, f"rows 1,{rows}", stored.schema, stored.schema, emit=emit, batch=batch,
             subwindow=rows, index="po", **more,
         )
         for _ in self._join.push(right=stored):
@@ -160,8 +163,7 @@ class Alone:
         beside = self._condition.second_keys
         assert beside is not None
         wanted = Rectangles.of(
-            self._condition.intervals(Side.LEFT, keys), beside.intervals(Side.LEFT, seconds),
-            ascending(seconds),
+            self._condition.intervals(Side.LEFT, keys), beside.intervals(Side.LEFT, seconds)
         )
         return self.index.find(wanted, self._threads)
 

@@ -96,10 +96,10 @@ class JoinManager:
         return Probes(batch.side, batch.keys, wanted=wanted)
 
     def _two_key_probes(self, batch: SideBatch, second: OrderedKeys) -> Probes:
-        assert batch.seconds is not None and batch.by_second is not None
+        assert batch.seconds is not None
         wanted = self.condition.intervals(batch.side, batch.keys)
         beside = second.intervals(batch.side, batch.seconds)
-        rectangles = Rectangles.of(wanted, beside, batch.by_second)
+        rectangles = Rectangles.of(wanted, beside)
         return Probes(batch.side, batch.keys, wanted=wanted, rectangles=rectangles)
 
     def _seen(self, batch: SideBatch) -> tuple[np.ndarray, np.ndarray]:

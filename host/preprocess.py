@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +37,6 @@ class SideBatch:
     keys       their keys, in that order
     stored     which tuples go into the window; None is all (see host.sharing)
     seconds    their second keys, where two predicates are searched at once
-    by_second  places in `order` by second key
     """
 
     side: Side
@@ -51,7 +51,6 @@ class SideBatch:
     keys: np.ndarray
     stored: np.ndarray | None = None
     seconds: np.ndarray | None = None
-    by_second: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -79,12 +78,17 @@ class SideBatch:
     def _keyed_twice(
         self, keys: np.ndarray, rids: np.ndarray, chosen: np.ndarray | None
     ) -> np.ndarray:
-        assert self.seconds is not None and self.by_second is not None
-        seconds, nth = self.seconds, self.by_second
-        if chosen is not None:
-            number = np.cumsum(chosen) - 1
-            seconds, nth = seconds[chosen], number[nth[chosen[nth]]]
-        return keyed_twice(keys, rids, seconds, nth)
+        assert self.seconds is not None
+        if chosen is None:
+            return keyed_twice(keys, rids, self.seconds, self._by_second)
+        seconds = self.seconds[chosen]
+        return keyed_twice(keys, rids, seconds, ascending(seconds))
+
+    @cached_property
+    def _by_second(self) -> np.ndarray:
+        """Places in `order` by second key; probes alone may do without."""
+        assert self.seconds is not None
+        return ascending(self.seconds)
 
 
 @dataclass(frozen=True)
@@ -166,7 +170,6 @@ class Preprocessor:
             keys=keys,
             stored=stored,
             seconds=seconds,
-            by_second=None if seconds is None else ascending(seconds),
         )
 
 

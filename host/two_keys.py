@@ -1,6 +1,7 @@
 """Tuples with a second key, for conditions whose two predicates are searched at once."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -45,59 +46,54 @@ class Rectangles:
     probe   which probe wants it
     first   bounds lo and hi of first keys, in about ascending order
     second  bounds lo and hi of second keys
-    order   the rectangles in about ascending order of second bounds
     probes  how many probes there are
     """
 
     probe: np.ndarray
     first: tuple[np.ndarray, np.ndarray]
     second: tuple[np.ndarray, np.ndarray]
-    order: np.ndarray
     probes: int
 
     @staticmethod
-    def of(first: np.ndarray, second: np.ndarray, order: np.ndarray) -> "Rectangles":
-        """Of intervals of shape (probes, bands) each; `order` is that of the second keys."""
+    def of(first: np.ndarray, second: np.ndarray) -> "Rectangles":
+        """Of intervals of shape (probes, bands) each."""
         probes, pieces = len(first), []
         for a in first.T:
             for b in second.T:
                 pieces.append((a["lo"], a["hi"], b["lo"], b["hi"]))
         alo, ahi, blo, bhi = (np.concatenate(column) for column in zip(*pieces, strict=True))
         count = len(pieces)
-        every = Rectangles(
-            np.tile(np.arange(probes), count), (alo, ahi), (blo, bhi),
-            np.concatenate([order + n * probes for n in range(count)]), probes,
-        )
+        every = Rectangles(np.tile(np.arange(probes), count), (alo, ahi), (blo, bhi), probes)
         filled = (alo <= ahi) & (blo <= bhi)
         return every if filled.all() else every._chosen(filled)
 
     def __len__(self) -> int:
         return len(self.probe)
 
+    @cached_property
+    def order(self) -> np.ndarray:
+        """The rectangles in about ascending order of second bounds."""
+        lo, hi = self.second
+        if not len(lo) or (hi == hi[0]).all():
+            return ascending(lo)
+        if (lo == lo[0]).all():
+            return ascending(hi)
+        # Between the two: prefixes, suffixes and bands of one key come to lie together.
+        return ascending((lo >> 1) + (hi >> 1))
+
     def only(self, wanted: np.ndarray | None) -> "Rectangles":
         """Those of the probes in that mask; None is all."""
         return self if wanted is None else self._chosen(wanted[self.probe])
 
     def split(self, pieces: int) -> list["Rectangles"]:
-        """The same in so many pieces of about one size, each with its own `order`."""
+        """The same in so many pieces of about one size."""
         edges = [len(self) * n // pieces for n in range(pieces + 1)]
-        return [self._slice(begin, end) for begin, end in pairwise(edges)]
+        return [self._chosen(slice(begin, end)) for begin, end in pairwise(edges)]
 
-    def _slice(self, begin: int, end: int) -> "Rectangles":
-        chosen = slice(begin, end)
-        (alo, ahi), (blo, bhi) = self.first, self.second
-        order = self.order[(self.order >= begin) & (self.order < end)] - begin
-        return Rectangles(
-            self.probe[chosen], (alo[chosen], ahi[chosen]), (blo[chosen], bhi[chosen]), order,
-            self.probes,
-        )
-
-    def _chosen(self, keep: np.ndarray) -> "Rectangles":
-        number = np.cumsum(keep) - 1
+    def _chosen(self, keep: np.ndarray | slice) -> "Rectangles":
         (alo, ahi), (blo, bhi) = self.first, self.second
         return Rectangles(
-            self.probe[keep], (alo[keep], ahi[keep]), (blo[keep], bhi[keep]),
-            number[self.order[keep[self.order]]], self.probes,
+            self.probe[keep], (alo[keep], ahi[keep]), (blo[keep], bhi[keep]), self.probes
         )
 
     def by_probe(self, values: np.ndarray) -> np.ndarray:

@@ -37,8 +37,7 @@ def intervals_of(rows, bits=32):
 
 def rectangles_of(firsts, seconds, bits=(32, 32)):
     first, second = intervals_of(firsts, bits[0]), intervals_of(seconds, bits[1])
-    order = np.argsort(second["lo"][:, 0], kind="stable")
-    return Rectangles.of(first, second, order)
+    return Rectangles.of(first, second)
 
 
 def matches(stored, first, second):

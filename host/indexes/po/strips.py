@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from host.indexes.lanes import LANES, inside
+from host.indexes.po.bits import first_one, ones
 from host.indexes.po.listing import Listing
 from host.indexes.po.runs import Bounds
 
@@ -22,6 +24,7 @@ __all__ = ["Strips"]
 _BUCKET_SHIFT = 3
 #: So many are walked over rather than searched.
 _WALK = 16
+_NOWHERE = np.iinfo(np.uint32).max
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,9 @@ class Strips:
     @staticmethod
     def of(permutation: np.ndarray, shift: int, keys: np.ndarray) -> "Strips":
         """Of the first position and the key of each second position."""
-        positions, own = np.empty_like(permutation), np.empty_like(keys)
+        # Behind the last one there is room for a block without tuples.
+        positions = np.full(len(keys) + LANES, _NOWHERE, np.uint32)
+        own = np.full(len(keys) + LANES, np.iinfo(keys.dtype).max, keys.dtype)
         strips = (len(permutation) >> shift) + 1
         # Some tuples of a strip to a bucket, where both orders have nothing to do with each other.
         width = max(0, len(permutation).bit_length() - max(0, shift - _BUCKET_SHIFT))
@@ -72,13 +77,13 @@ class Strips:
         _sum(*self._arrays, *runs, totals, weights)  # type: ignore[call-arg]
 
     def listings(self, runs: Bounds, most: int) -> Iterator[Listing]:
-        """The positions in each rectangle, at most `most` at a time.
+        """The positions in each rectangle, at most `most` at a time, or 16.
 
         What a listing holds is valid until the next.
         """
         rectangles = len(runs[0])
         state, ends = np.array([0, -1], np.int64), np.empty(rectangles, np.int64)
-        room = np.empty(most, np.uint32)
+        room = np.empty(max(most, LANES), np.uint32)
         while state[0] < rectangles:
             place = int(state[0])
             held = _list(*self._arrays, *runs, state, ends, room)  # type: ignore[call-arg]
@@ -89,11 +94,12 @@ class Strips:
         """Assert that each tuple is in its strip, and the strips in order; for tests."""
         by_position = np.empty_like(keys)
         by_position[permutation] = keys
-        assert (by_position[self.positions] == self.keys).all()
-        assert (np.sort(self.positions) == np.arange(len(keys))).all()
-        strips = self.positions >> np.uint32(self.shift)
+        positions, own = self.positions[: len(keys)], self.keys[: len(keys)]
+        assert (by_position[positions] == own).all()
+        assert (np.sort(positions) == np.arange(len(keys))).all()
+        strips = positions >> np.uint32(self.shift)
         assert (strips == np.arange(len(strips)) >> self.shift).all()
-        rises = self.keys[1:] >= self.keys[:-1]
+        rises = own[1:] >= own[:-1]
         assert (rises | (strips[1:] != strips[:-1])).all()
         for strip, bounds in enumerate(self.starts):
             begin, end = strip << self.shift, min((strip + 1) << self.shift, len(keys))
@@ -167,7 +173,7 @@ def _from(keys, low, high, bound):  # type: ignore[no-untyped-def]
 def _cost(  # type: ignore[no-untyped-def]
     shift, positions, keys, edges, starts, first, end, lo, hi
 ):
-    count, one = np.uint64(len(keys)), np.uint64(1)
+    count, one = np.uint64(len(keys) - LANES), np.uint64(1)
     met, seen = 0, 0
     for n in range(len(first)):
         if first[n] >= end[n]:
@@ -185,76 +191,99 @@ def _cost(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _beyond(edges, bucket, bound):  # type: ignore[no-untyped-def]
+    """The first bucket behind `bucket` without keys up to `bound`."""
+    bucket += np.uint64(1)
+    while bucket < np.uint64(len(edges)) and edges[bucket] <= bound:
+        bucket += np.uint64(1)
+    return bucket
+
+
+@njit(cache=True, nogil=True)
+def _limits(shift, strip, first, end):  # type: ignore[no-untyped-def]
+    """Positions of [first, end) in a strip: the least and the largest.
+
+    Tuples are looked at by blocks, and a block may reach into the next strip: not these.
+    """
+    one = np.uint64(1)
+    least = max(np.uint64(first), strip << shift)
+    largest = min(np.uint64(end), (strip + one) << shift) - one
+    return np.uint32(least), np.uint32(largest)
+
+
+@njit(cache=True, nogil=True)
 def _count(  # type: ignore[no-untyped-def]
     shift, positions, keys, edges, starts, first, end, lo, hi, totals
 ):
-    count, one = np.uint64(len(keys)), np.uint64(1)
+    one = np.uint64(1)
     for n in range(len(first)):
         if first[n] >= end[n]:
             continue
         bucket = _bucket(edges, lo[n])
-        total = 0
+        beyond = _beyond(edges, bucket, hi[n])
         for strip in range(np.uint64(first[n]) >> shift, ((end[n] - one) >> shift) + one):
-            stop = min(count, (strip + one) << shift)
-            low, high = np.uint64(starts[strip, bucket]), np.uint64(starts[strip, bucket + one])
-            place = _from(keys, low, high, lo[n])
-            while place < stop and keys[place] <= hi[n]:
-                total += first[n] <= positions[place] < end[n]
-                place += one
-        totals[n] += total
+            least, largest = _limits(shift, strip, first[n], end[n])
+            begin, stop = np.uint64(starts[strip, bucket]), np.uint64(starts[strip, beyond])
+            for place in range(begin, stop, np.uint64(LANES)):
+                found = inside(keys, place, lo[n], hi[n])
+                totals[n] += np.int64(ones(found & inside(positions, place, least, largest)))
 
 
 @njit(cache=True, nogil=True)
 def _sum(  # type: ignore[no-untyped-def]
     shift, positions, keys, edges, starts, first, end, lo, hi, totals, weights
 ):
-    count, one = np.uint64(len(keys)), np.uint64(1)
+    one = np.uint64(1)
     for n in range(len(first)):
         if first[n] >= end[n]:
             continue
         bucket = _bucket(edges, lo[n])
+        beyond = _beyond(edges, bucket, hi[n])
         for strip in range(np.uint64(first[n]) >> shift, ((end[n] - one) >> shift) + one):
-            stop = min(count, (strip + one) << shift)
-            low, high = np.uint64(starts[strip, bucket]), np.uint64(starts[strip, bucket + one])
-            place = _from(keys, low, high, lo[n])
-            while place < stop and keys[place] <= hi[n]:
-                if first[n] <= positions[place] < end[n]:
-                    totals[n] += weights[positions[place]]
-                place += one
+            least, largest = _limits(shift, strip, first[n], end[n])
+            begin, stop = np.uint64(starts[strip, bucket]), np.uint64(starts[strip, beyond])
+            for place in range(begin, stop, np.uint64(LANES)):
+                found = inside(keys, place, lo[n], hi[n])
+                found &= inside(positions, place, least, largest)
+                while found:
+                    totals[n] += weights[positions[place + first_one(found)]]
+                    found &= found - one
 
 
 @njit(cache=True, nogil=True)
 def _list(  # type: ignore[no-untyped-def]
-    shift, positions, keys, edges, starts, first, end, lo, hi, state, ends, found
+    shift, positions, keys, edges, starts, first, end, lo, hi, state, ends, room
 ):
     """Go on at `state` (rectangle, place) until there is no room; how many were put.
 
     ends  how many were put when each rectangle was done, or the room
     """
-    count, one = np.uint64(len(keys)), np.uint64(1)
-    n, begun, put = state[0], state[1], 0
+    one, lanes = np.uint64(1), np.uint64(LANES)
+    n, begun, put, most = state[0], state[1], 0, len(room) - LANES
     while n < len(first):
+        ends[n] = put
         if first[n] < end[n]:
             bucket = _bucket(edges, lo[n])
+            beyond = _beyond(edges, bucket, hi[n])
             strip = np.uint64(begun if begun >= 0 else first[n]) >> shift
-            last = (end[n] - one) >> shift
-            while strip <= last:
-                stop = min(count, (strip + one) << shift)
+            while strip <= (end[n] - one) >> shift:
+                least, largest = _limits(shift, strip, first[n], end[n])
+                place, stop = np.uint64(starts[strip, bucket]), np.uint64(starts[strip, beyond])
                 if begun >= 0:
                     place, begun = np.uint64(begun), -1
-                else:
-                    low = np.uint64(starts[strip, bucket])
-                    place = _from(keys, low, np.uint64(starts[strip, bucket + one]), lo[n])
-                while place < stop and keys[place] <= hi[n]:
-                    if first[n] <= positions[place] < end[n]:
-                        if put == len(found):
-                            state[0], state[1], ends[n] = n, place, put
-                            return put
-                        found[put] = positions[place]
+                while place < stop:
+                    if put > most:
+                        state[0], state[1], ends[n] = n, place, put
+                        return put
+                    found = inside(keys, place, lo[n], hi[n])
+                    found &= inside(positions, place, least, largest)
+                    while found:
+                        room[put] = positions[place + first_one(found)]
+                        found &= found - one
                         put += 1
-                    place += one
+                    place += lanes
                 strip += one
-        ends[n] = put
+            ends[n] = put
         n += 1
     state[0], state[1] = n, -1
     return put
