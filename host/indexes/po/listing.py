@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numba import njit
 
 from host.rowstore import Words
@@ -39,16 +40,21 @@ class PairColumn:
 
 def repeated(values: np.ndarray, listing: Listing) -> np.ndarray:
     """The value of its rectangle (`values` has one for each) beside every position."""
-    out = np.empty(len(listing.positions), values.dtype)
+    out = _column(len(listing.positions), values.dtype)
     _repeat(values, listing.first, listing.ends, out)
     return out
 
 
 def picked(values: np.ndarray, listing: Listing) -> np.ndarray:
     """The value of every position."""
-    out = np.empty(len(listing.positions), values.dtype)
+    out = _column(len(listing.positions), values.dtype)
     _pick(values, listing.positions, out)
     return out
+
+
+def _column(size: int, dtype: np.dtype) -> np.ndarray:
+    """Room for values, of Arrow's memory: it is kept for the next, and has its pages already."""
+    return np.frombuffer(pa.allocate_buffer(size * dtype.itemsize), dtype)
 
 
 def taken(words: Words, base: int, rids: np.ndarray) -> np.ndarray:
