@@ -11,6 +11,7 @@ import numpy as np
 
 from host.indexes.atomics import fetch_add
 from host.indexes.compiling import compiled
+from host.indexes.inner_node import add_child, join_under, split_node
 from host.indexes.memory import move
 from host.indexes.search import lower_bound, upper_bound
 
@@ -135,38 +136,22 @@ def _add(forest, tree, key, separator, child):  # type: ignore[no-untyped-def]
         node = _descend(forest, tree, key, level)
         place = upper_bound(forest.separators[node], 0, forest.fill[node] - 1, key)
         if forest.fill[node] < FANOUT:
-            _put(forest, node, place, separator, child)
+            add_child(*_inner(forest), node, place, separator, child)
             return
-        new, half = fetch_add(forest.used, 1, 1), FANOUT // 2
-        between = forest.separators[node, half - 1]
-        for at in range(half):
-            forest.children[new, at] = forest.children[node, half + at]
-        for at in range(half - 1):
-            forest.separators[new, at] = forest.separators[node, half + at]
-        forest.fill[node] = forest.fill[new] = half
-        if place < half:
-            _put(forest, node, place, separator, child)
-        else:
-            _put(forest, new, place - half, separator, child)
+        new = fetch_add(forest.used, 1, 1)
+        between = split_node(*_inner(forest), node, new, place, separator, child)
         separator, child = between, new
         level -= 1
     root = fetch_add(forest.used, 1, 1)
-    forest.children[root, 0], forest.children[root, 1] = forest.root[tree], child
-    forest.separators[root, 0] = separator
-    forest.fill[root] = 2
+    join_under(*_inner(forest), root, forest.root[tree], separator, child)
     forest.root[tree] = root
     forest.height[tree] += 1
 
 
 @compiled
-def _put(forest, node, place, separator, child):  # type: ignore[no-untyped-def]
-    fill = forest.fill[node]
-    for at in range(fill - 1, place, -1):
-        forest.separators[node, at] = forest.separators[node, at - 1]
-        forest.children[node, at + 1] = forest.children[node, at]
-    forest.separators[node, place] = separator
-    forest.children[node, place + 1] = child
-    forest.fill[node] = fill + 1
+def _inner(forest):  # type: ignore[no-untyped-def]
+    """The inner nodes, as host.indexes.inner_node has them."""
+    return forest.separators, forest.children, forest.fill
 
 
 @compiled

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from host.indexes.arrived import Arrived
 from host.indexes.compiling import compiled
 from host.indexes.index import Intervals
 from host.indexes.runs import add_run, list_runs
@@ -16,7 +17,7 @@ _NONE = -1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-class HashTable:
+class HashTable(Arrived):
     """Chained buckets, about one tuple to each; the tuples lie as they came.
 
     Intervals must be single keys or empty. See host.indexes.index.Index.
@@ -25,27 +26,15 @@ class HashTable:
     name: ClassVar[str] = "hash"
 
     def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self._keys = np.empty(capacity, np.int64)
-        self._rids = np.zeros(capacity, np.uint32)
+        super().__init__(capacity)
         self._next = np.empty(capacity, np.int32)
         self._bits = max(1, (capacity - 1).bit_length())
         self._first = np.full(1 << self._bits, _NONE, np.int32)
-        self._held = 0
-
-    def __len__(self) -> int:
-        return self._held
-
-    @property
-    def rids(self) -> np.ndarray:
-        return self._rids[: self._held]
 
     def insert(self, keys: np.ndarray, rids: np.ndarray) -> None:
-        end = self._held + len(keys)
-        self._keys[self._held : end] = keys
-        self._rids[self._held : end] = rids
-        _insert(self._keys, self._next, self._first, 64 - self._bits, self._held, end)
-        self._held = end
+        begin = self._held
+        super().insert(keys, rids)
+        _insert(self._keys, self._next, self._first, 64 - self._bits, begin, self._held)
 
     def count(self, wanted: Intervals) -> np.ndarray:
         found = np.empty(len(wanted[0]), np.int64)
@@ -59,13 +48,6 @@ class HashTable:
         lo, hi = wanted
         assert (hi <= lo).all(), "a hash table finds single keys"
         return self._keys, self._next, self._first, 64 - self._bits
-
-    def ascending(self) -> tuple[np.ndarray, np.ndarray]:
-        order = np.lexsort((self.rids, self._keys[: self._held]))
-        return self._keys[order], self._rids[order]
-
-    def archive(self) -> None:
-        """Nothing changes."""
 
     def _check(self) -> None:
         reached = set()

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from host.indexes.arrived import Arrived
 from host.indexes.compiling import compiled
 from host.indexes.index import Intervals
 from host.indexes.llat import list_block
@@ -18,29 +19,10 @@ _BLOCK = 1 << 11
 _SMALL_BLOCK = 64
 
 
-class LoopIndex:
+class LoopIndex(Arrived):
     """Tuples in the order in which they came; see host.indexes.index.Index."""
 
     name: ClassVar[str] = "loop"
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self._keys = np.empty(capacity, np.int64)
-        self._rids = np.zeros(capacity, np.uint32)
-        self._held = 0
-
-    def __len__(self) -> int:
-        return self._held
-
-    @property
-    def rids(self) -> np.ndarray:
-        return self._rids[: self._held]
-
-    def insert(self, keys: np.ndarray, rids: np.ndarray) -> None:
-        end = self._held + len(keys)
-        self._keys[self._held : end] = keys
-        self._rids[self._held : end] = rids
-        self._held = end
 
     def count(self, wanted: Intervals) -> np.ndarray:
         found = np.zeros(len(wanted[0]), np.int64)
@@ -49,13 +31,6 @@ class LoopIndex:
 
     def find(self, wanted: Intervals, most: int) -> Runs | None:
         return list_runs(_find, (self._keys[: self._held],), wanted, most)
-
-    def ascending(self) -> tuple[np.ndarray, np.ndarray]:
-        order = np.lexsort((self.rids, self._keys[: self._held]))
-        return self._keys[order], self._rids[order]
-
-    def archive(self) -> None:
-        """Nothing changes."""
 
     def _check(self) -> None:
         assert 0 <= self._held <= self.capacity

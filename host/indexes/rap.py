@@ -7,6 +7,7 @@ import numpy as np
 from host.indexes.compiling import compiled
 from host.indexes.index import Index, Intervals
 from host.indexes.llat import SIGMA, Llat, count_in, list_in, list_whole, llat, put
+from host.indexes.over_llat import OverLlat
 from host.indexes.runs import list_runs
 from host.indexes.search import rebound
 from host.indexes.splitters import adjusted, even_splitters
@@ -29,7 +30,7 @@ class _Rap(NamedTuple):
     table: Llat
 
 
-class RapTable:
+class RapTable(OverLlat):
     """`before` is the subwindow's predecessor, whose histograms give the splitters.
 
     See host.indexes.index.Index.
@@ -72,8 +73,8 @@ class RapTable:
         return self._state.held
 
     @property
-    def rids(self) -> np.ndarray:
-        return self._state.table.rids
+    def _table(self) -> Llat:
+        return self._state.table
 
     def insert(self, keys: np.ndarray, rids: np.ndarray) -> None:
         _insert(self._state, keys, rids)
@@ -85,18 +86,6 @@ class RapTable:
 
     def find(self, wanted: Intervals, most: int) -> Runs | None:
         return list_runs(_find, (self._state,), wanted, most)
-
-    def ascending(self) -> tuple[np.ndarray, np.ndarray]:
-        everything = np.array([_LEAST]), np.array([_LARGEST])
-        runs = self.find(everything, 2 * len(self) + 1)
-        assert runs is not None
-        slots = np.concatenate([p for _, p in runs.chunks(1 << 20)] or [np.empty(0, np.int64)])
-        keys, rids = self._state.table.keys[slots], self._state.table.rids[slots]
-        order = np.lexsort((rids, keys))
-        return keys[order], rids[order]
-
-    def archive(self) -> None:
-        """Nothing changes: PanJoin leaves the partitions unsorted (III-E)."""
 
     def _check(self) -> None:
         state, table = self._state, self._state.table

@@ -8,6 +8,7 @@ from host.indexes.compiling import compiled
 from host.indexes.index import Intervals
 from host.indexes.llat import SIGMA, Llat, count_in, list_in, list_whole, llat, longer, put
 from host.indexes.memory import move
+from host.indexes.over_llat import OverLlat
 from host.indexes.runs import list_runs
 from host.indexes.wib_path import Inner, add_separator, find_leaf, inner_nodes, new_path
 from host.records import Runs
@@ -34,7 +35,7 @@ class _Wib(NamedTuple):
     table: Llat
 
 
-class WibTree:
+class WibTree(OverLlat):
     """Equal keys share a leaf, so that no separator comes twice; only such a leaf outgrows an
     entry of the LLAT. See host.indexes.index.Index.
     """
@@ -53,8 +54,8 @@ class WibTree:
         return self._held
 
     @property
-    def rids(self) -> np.ndarray:
-        return self._state.table.rids
+    def _table(self) -> Llat:
+        return self._state.table
 
     def insert(self, keys: np.ndarray, rids: np.ndarray) -> None:
         done = _insert(self._state, new_path(), keys, rids, 0)
@@ -80,18 +81,6 @@ class WibTree:
 
     def find(self, wanted: Intervals, most: int) -> Runs | None:
         return list_runs(_find, (self._state, new_path()), wanted, most)
-
-    def ascending(self) -> tuple[np.ndarray, np.ndarray]:
-        everything = np.array([_LEAST]), np.array([_LARGEST])
-        runs = self.find(everything, 2 * len(self) + 1)
-        assert runs is not None
-        slots = np.concatenate([p for _, p in runs.chunks(1 << 20)] or [np.empty(0, np.int64)])
-        keys, rids = self._state.table.keys[slots], self._state.table.rids[slots]
-        order = np.lexsort((rids, keys))
-        return keys[order], rids[order]
-
-    def archive(self) -> None:
-        """Nothing changes: PanJoin leaves the leaves unsorted (III-E)."""
 
     def _check(self) -> None:
         state, table = self._state, self._state.table

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from host.indexes.compiling import compiled
+from host.indexes.inner_node import add_child, join_under, split_node
 
 __all__ = ["FANOUT", "Inner", "add_separator", "find_leaf", "inner_nodes", "new_path"]
 
@@ -110,52 +111,29 @@ def add_separator(inner, path, key, child):  # type: ignore[no-untyped-def]
     while True:
         node = path[level, 0]
         if inner.size[node] < FANOUT:
-            _put(inner, node, path[level, 1], key, child)
+            add_child(*_nodes(inner), node, path[level, 1], key, child)
             break
-        key, child = _split(inner, node, path[level, 1], key, child)
+        new = _new_node(inner)
+        key = split_node(*_nodes(inner), node, new, path[level, 1], key, child)
+        child = new
         level -= 1
         if level < 0:
-            _add_root(inner, node, key, child)
+            root = _new_node(inner)
+            join_under(*_nodes(inner), root, node, key, child)
+            inner.shape[1] = root
+            inner.shape[2] += 1
             break
     # The nodes have moved under the path.
     path[0, 0] = -1
 
 
 @compiled
-def _put(inner, node, place, key, child):  # type: ignore[no-untyped-def]
-    size = inner.size[node]
-    for at in range(size - 1, place, -1):
-        inner.separators[node, at] = inner.separators[node, at - 1]
-        inner.children[node, at + 1] = inner.children[node, at]
-    inner.separators[node, place] = key
-    inner.children[node, place + 1] = child
-    inner.size[node] = size + 1
+def _nodes(inner):  # type: ignore[no-untyped-def]
+    """The inner nodes, as host.indexes.inner_node has them."""
+    return inner.separators, inner.children, inner.size
 
 
 @compiled
-def _split(inner, node, place, key, child):  # type: ignore[no-untyped-def]
-    """Make two nodes of a full one, then put the child; the key between them and the new one."""
-    new, half = inner.shape[0], FANOUT // 2
+def _new_node(inner):  # type: ignore[no-untyped-def]
     inner.shape[0] += 1
-    between = inner.separators[node, half - 1]
-    for at in range(half):
-        inner.children[new, at] = inner.children[node, half + at]
-    for at in range(half - 1):
-        inner.separators[new, at] = inner.separators[node, half + at]
-    inner.size[node] = inner.size[new] = half
-    if place < half:
-        _put(inner, node, place, key, child)
-    else:
-        _put(inner, new, place - half, key, child)
-    return between, new
-
-
-@compiled
-def _add_root(inner, left, key, right):  # type: ignore[no-untyped-def]
-    root = inner.shape[0]
-    inner.shape[0] += 1
-    inner.children[root, 0], inner.children[root, 1] = left, right
-    inner.separators[root, 0] = key
-    inner.size[root] = 2
-    inner.shape[1] = root
-    inner.shape[2] += 1
+    return inner.shape[0] - 1
