@@ -1,6 +1,6 @@
 """`--index auto` beside every fixed structure, on workloads that differ in all that matters."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from bench.figures import figure
 from bench.rounds import best_in_turn
 from bench.workload import SCHEMA
 
-__all__ = ["WORKLOADS", "run"]
+__all__ = ["WORKLOADS", "measured", "run"]
 
 Progress = Callable[[str], None]
 
@@ -20,6 +20,7 @@ _FIXED = ("bisort", "rap", "wib", "chain", "im", "pim", "loop")
 _RANGE = 1 << 31
 #: A nested loop is not tried where it would take minutes.
 _LOOP_WORK = 1 << 31
+_ROUNDS = 7
 
 
 @dataclass(frozen=True)
@@ -132,11 +133,19 @@ def _rows(keys: np.ndarray) -> pa.RecordBatch:
 
 def run(progress: Progress, quick: bool) -> dict[str, Any]:
     """The time of `auto` over that of the best fixed structure, workload by workload."""
-    return {
-        "figures": [
-            _compared(one, progress, 1 if quick else 3) for one in (_QUICK if quick else WORKLOADS)
-        ]
-    }
+    if quick:
+        return {"figures": [_compared(one, progress, 1) for one in _QUICK]}
+    return measured(progress, range(len(WORKLOADS)), None)
+
+
+def measured(
+    progress: Progress, numbers: Iterable[int], kept: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Those workloads measured, the others as they are in what is `kept`."""
+    found = {one["workload"]: one for one in (kept or {"figures": []})["figures"]}
+    for workload in (WORKLOADS[number] for number in numbers):
+        found[workload.name] = _compared(workload, progress, _ROUNDS)
+    return {"figures": [found[one.name] for one in WORKLOADS if one.name in found]}
 
 
 def _compared(workload: Workload, progress: Progress, rounds: int) -> dict[str, Any]:
@@ -158,5 +167,6 @@ def _compared(workload: Workload, progress: Progress, rounds: int) -> dict[str, 
     auto, best = seconds.pop("auto"), min(seconds, key=lambda name: seconds[name])
     return figure(
         f"auto over the best ({best}): {workload.name}", auto / seconds[best], at_most=1.3,
-        seconds=auto, peer_seconds=seconds[best], fixed=seconds, chosen=structures,
+        workload=workload.name, seconds=auto, peer_seconds=seconds[best], fixed=seconds,
+        chosen=structures,
     )
