@@ -1,10 +1,10 @@
 """The chooser: which structure a new subwindow gets, and why.
 
 PanJoin's rule (V-A4) is BI-Sort for large batches or many matches, else RaP-Table where the keys
-keep their distribution, else WiB+-Tree. A BI-Sort whose insertion buffer is sorted and fits the
-batch makes small batches cheap, too, so it stands in for both here: what is left to choose is
-which engine has it, how large the buffer is, and where a loop is enough. The limits are estimates;
-the bench suite `structures` is their judge.
+keep their distribution, else WiB+-Tree. Measured beside them, a BI-Sort whose insertion buffer is
+sorted and fits the batch is behind neither of them at any batch and on any keys, so it stands in
+for both: what is left to choose is which engine has it, how large the buffer is, and where a loop
+is enough. The bench suite `structures` is the judge of these limits.
 """
 
 from dataclasses import dataclass, field
@@ -17,8 +17,10 @@ __all__ = ["Choice", "Chooser"]
 
 #: Rows up to which looking at every tuple costs no more than any structure.
 _LOOP_ROWS = 512
-#: Tuples of a batch from which on an engine that merges each batch at once is worth its start.
+#: Tuples of a batch from which on a device is worth its start.
 _LARGE_BATCH = 1 << 12
+#: The engine that is in host memory itself: compiled code is ahead of it at every batch.
+_HOST = "numpy"
 _SMALLEST_BUFFER, _LARGEST_BUFFER = 1 << 9, 1 << 18
 #: Keys that are remembered to tell whether they move, and parts that they are counted in.
 _SAMPLE, _PARTS = 1 << 10, 16
@@ -42,7 +44,7 @@ class Chooser:
 
     batch    tuples of a batch; at first what the options say
     matches  of a probe
-    engine   the name of the engine that has BI-Sort for large batches
+    engine   the name of the engine that has BI-Sort for large batches, if it is a device
     """
 
     batch: float
@@ -92,7 +94,7 @@ class Chooser:
         facts = f"{capacity:,} rows, batches of about {batch:,}, {self.matches:.3g} matches a tuple"
         if capacity <= _LOOP_ROWS:
             choice = Choice("loop", True, 0, f"{facts}: so few are looked at one by one")
-        elif batch >= _LARGE_BATCH:
+        elif batch >= _LARGE_BATCH and self.engine != _HOST:
             choice = Choice("bisort", False, 0, f"{facts}: {self.engine} merges large batches")
         else:
             moving = "move" if self.drift(side) > 1.0 else "stay"

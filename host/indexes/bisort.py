@@ -6,9 +6,10 @@ import numpy as np
 
 from host.indexes.compiling import compiled
 from host.indexes.index import Intervals
+from host.indexes.lanes import LANES
 from host.indexes.memory import move
 from host.indexes.runs import add_run, list_runs
-from host.indexes.search import lower_bound, rebound
+from host.indexes.search import keys_below, near_bound, rebound
 from host.pages import empty_pages
 from host.records import Runs
 
@@ -17,6 +18,8 @@ __all__ = ["BISortIndex"]
 #: Keys of the main array between two of the index array (PanJoin's M / P).
 _PARTITION = 64
 _LAST_KEY = np.iinfo(np.int64).max
+#: Keys of the main array to a probe up to which the next one's place is looked for nearby.
+_NEAR = 12
 #: Runs that are shorter are moved one by one: a call costs more.
 _SHORT = 16
 
@@ -33,7 +36,8 @@ class BISortIndex:
     def __init__(self, capacity: int, buffer: int) -> None:
         self.capacity = capacity
         self.buffer = min(buffer, capacity)
-        self._keys = empty_pages(capacity + self.buffer, np.int64)
+        # What is compared at once may reach behind the last key.
+        self._keys = empty_pages(capacity + self.buffer + LANES, np.int64)
         self._rids = empty_pages(capacity + self.buffer, np.uint32)
         self._rids[:] = 0  # places that hold nothing are looked up too, and must be rows
         self._index = np.empty(-(-capacity // _PARTITION), np.int64)
@@ -71,16 +75,19 @@ class BISortIndex:
 
     def count(self, wanted: Intervals) -> np.ndarray:
         found = np.empty(len(wanted[0]), np.int64)
-        _count(*self._searched, *wanted, self._start, found)
+        _count(*self._searched, *wanted, self._start(len(found)), found)
         return found
 
     def find(self, wanted: Intervals, most: int) -> Runs | None:
-        return list_runs(_find, (*self._searched, self._start), wanted, most)
+        start = self._start(len(wanted[0]))
+        return list_runs(_find, (*self._searched, start), wanted, most)
 
-    @property
-    def _start(self) -> np.ndarray:
-        """Where the searches of a batch begin: in the index array and in the buffer."""
-        return np.array([0, 0, self.capacity, self.capacity])
+    def _start(self, probes: int) -> np.ndarray:
+        """Where the searches of a batch begin: in the index array, in the buffer, and, if there
+        are so many probes that the next one's place is near, in the main array.
+        """
+        dense = probes * _NEAR > self._main
+        return np.array([0, 0, self.capacity, self.capacity, 0 if dense else -1])
 
     @property
     def _searched(self) -> tuple[np.ndarray, np.ndarray, int, int, int]:
@@ -146,18 +153,36 @@ def _bound(keys, index, main, partition, key):  # type: ignore[no-untyped-def]
     """The index array's first place at or behind the key, and the main array's."""
     partition = rebound(index, 0, partition, len(index), key)
     first = max(0, partition - 1) * _PARTITION
-    return partition, lower_bound(keys, first, min(partition * _PARTITION, main), key)
+    return partition, near_bound(keys, first, min(partition * _PARTITION, main), key)
+
+
+@compiled
+def _next_bound(keys, index, main, key, state):  # type: ignore[no-untyped-def]
+    """The main array's first place at or behind the key, near that of the key before if dense."""
+    place = state[4]
+    if place >= 0 and (place == 0 or keys[place - 1] < key):
+        more = keys_below(keys, place, main - place, key)
+        if more < LANES:
+            state[4] = place + more
+            return place + more
+    state[0], place = _bound(keys, index, main, state[0], key)
+    state[4] = place if state[4] >= 0 else -1
+    return place
 
 
 @compiled
 def _ends(keys, index, main, base, buffered, lo, hi, state):  # type: ignore[no-untyped-def]
     """The runs of [lo, hi] in the main array and in the buffer; `state` is where to begin."""
     above = hi + 1 if hi < _LAST_KEY else hi
-    state[0], start = _bound(keys, index, main, state[0], lo)
-    state[1], stop = _bound(keys, index, main, max(state[0], state[1]), above)
+    start = _next_bound(keys, index, main, lo, state)
+    # Most runs are short, and end among the keys that are compared at once.
+    stop = start + keys_below(keys, start, main - start, above)
+    if stop - start == LANES:
+        state[1], stop = _bound(keys, index, main, max(state[0], state[1]), above)
     state[2] = rebound(keys, base, state[2], buffered, lo)
-    state[3] = rebound(keys, base, max(state[2], state[3]), buffered, above)
-    other = state[3]
+    other = state[2] + keys_below(keys, state[2], buffered - state[2], above)
+    if other - state[2] == LANES:
+        other = state[3] = rebound(keys, base, max(state[2], state[3]), buffered, above)
     if hi == _LAST_KEY:
         stop, other = main, buffered
     if lo > hi:

@@ -5,7 +5,7 @@ from typing import Any
 from llvmlite import ir
 from numba import extending, types
 
-__all__ = ["LANES", "inside"]
+__all__ = ["LANES", "below", "inside"]
 
 #: Elements that are compared at once.
 LANES = 16
@@ -24,18 +24,43 @@ def inside(typingctx: Any, array: Any, place: Any, low: Any, high: Any) -> Any:
     signature = types.uint64(array, types.uint64, kind, kind)
 
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        found = context.make_array(sig.args[0])(context, builder, arguments[0])
-        vector = ir.VectorType(context.get_data_type(kind), LANES)
-        address = builder.bitcast(
-            builder.gep(found.data, [arguments[1]]), vector.as_pointer()
+        values, compare = _lanes(context, builder, sig, arguments)
+        low, high = arguments[2:]
+        return _bits(
+            builder, builder.and_(compare(">=", values, low), compare("<=", values, high))
         )
-        values = builder.load(address, align=kind.bitwidth // 8)
-        compare = builder.icmp_signed if kind.signed else builder.icmp_unsigned
-        bounds = [_everywhere(builder, vector, bound) for bound in arguments[2:]]
-        both = builder.and_(compare(">=", values, bounds[0]), compare("<=", values, bounds[1]))
-        return builder.zext(builder.bitcast(both, ir.IntType(LANES)), ir.IntType(64))
 
     return signature, generate
+
+
+@_intrinsic
+def below(typingctx: Any, array: Any, place: Any, bound: Any) -> Any:
+    """The same for elements that are less than `bound`."""
+    signature = types.uint64(array, types.uint64, array.dtype)
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        values, compare = _lanes(context, builder, sig, arguments)
+        return _bits(builder, compare("<", values, arguments[2]))
+
+    return signature, generate
+
+
+def _lanes(context: Any, builder: Any, sig: Any, arguments: Any) -> tuple[Any, Any]:
+    """The elements as one vector, and what compares it with a single value."""
+    found = context.make_array(sig.args[0])(context, builder, arguments[0])
+    kind = sig.args[0].dtype
+    vector = ir.VectorType(context.get_data_type(kind), LANES)
+    address = builder.bitcast(builder.gep(found.data, [arguments[1]]), vector.as_pointer())
+    compared = builder.icmp_signed if kind.signed else builder.icmp_unsigned
+
+    def compare(how: str, values: Any, bound: Any) -> Any:
+        return compared(how, values, _everywhere(builder, vector, bound))
+
+    return builder.load(address, align=kind.bitwidth // 8), compare
+
+
+def _bits(builder: Any, found: Any) -> Any:
+    return builder.zext(builder.bitcast(found, ir.IntType(LANES)), ir.IntType(64))
 
 
 def _everywhere(builder: Any, vector: Any, value: Any) -> Any:

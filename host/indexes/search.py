@@ -1,8 +1,12 @@
 """Searches in ascending arrays, compiled; the arrays' elements are int64."""
 
-from host.indexes.compiling import compiled
+import numpy as np
 
-__all__ = ["lower_bound", "rebound", "upper_bound"]
+from host.indexes.bits import ones
+from host.indexes.compiling import compiled
+from host.indexes.lanes import LANES, below
+
+__all__ = ["keys_below", "lower_bound", "near_bound", "rebound", "upper_bound"]
 
 
 @compiled
@@ -16,6 +20,30 @@ def lower_bound(keys, first, stop, key):  # type: ignore[no-untyped-def]
         first += (half + 1) * below
         count = half + (count - 2 * half - 1) * below
     return first
+
+
+@compiled
+def near_bound(keys, first, stop, key):  # type: ignore[no-untyped-def]
+    """lower_bound, the last few keys compared at once.
+
+    The array must have LANES elements from any place before `stop` on.
+    """
+    count = stop - first
+    while count > LANES:
+        half = count >> 1
+        less = keys[first + half] < key
+        first += (half + 1) * less
+        count = half + (count - 2 * half - 1) * less
+    return first + keys_below(keys, first, count, key)
+
+
+@compiled
+def keys_below(keys, first, count, key):  # type: ignore[no-untyped-def]
+    """How many of the `count` keys from `first` on are less than `key`; of LANES at most."""
+    if count <= 0:
+        return 0
+    known = (np.uint64(1) << np.uint64(min(count, LANES))) - np.uint64(1)
+    return np.int64(ones(below(keys, first, key) & known))
 
 
 @compiled

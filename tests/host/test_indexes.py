@@ -239,6 +239,7 @@ def test_a_hash_table_refuses_what_is_not_equality(on):
 def test_subwindows_of_one_join_may_be_of_several_structures(backend, engine, window, monkeypatch):
     monkeypatch.setattr("host.chooser._LOOP_ROWS", 8)
     monkeypatch.setattr("host.chooser._LARGE_BATCH", 6)
+    monkeypatch.setattr("host.chooser._HOST", None)
     monkeypatch.setattr("host.chooser._WEIGHT", 0.9)
     left, right = two_streams(150, 60)
     splits = in_splits(150, 150, [(30, 21), (1, 0), (1, 3), (2, 2), (1, 1), (2, 2), (40, 40)])
@@ -274,6 +275,8 @@ def test_the_chooser_goes_by_rows_and_batches():
         "of 1,024 before the main array"
     )
     assert chooser.decided == {"loop": 1, "bisort on opencl": 1, "bisort": 1}
+    on_host = Chooser(1 << 15, "numpy").decide(0, 1 << 20)
+    assert (on_host.structure, on_host.hosted, on_host.buffer) == ("bisort", True, 1 << 18)
 
 
 def test_keys_that_stay_are_told_from_keys_that_move():

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from numba import njit
 
-from host.indexes.po.bits import first_one, ones
+from host.indexes.bits import first_one, ones
 from host.indexes.po.listing import Listing
 
 __all__ = ["added_counts", "added_sums", "listings"]

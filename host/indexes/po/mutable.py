@@ -8,7 +8,7 @@ than a tree is walked.
 import numpy as np
 from numba import njit
 
-from host.indexes.po.bits import first_one, ones
+from host.indexes.bits import first_one, ones
 from host.indexes.po.order import Order
 from host.indexes.po.part import Part
 from host.two_keys import Rectangles, ascending

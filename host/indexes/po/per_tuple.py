@@ -7,7 +7,7 @@ permutation array, then scanned over the run of the first (section 3.4, steps 1 
 import numpy as np
 from numba import njit
 
-from host.indexes.po.bits import ones
+from host.indexes.bits import ones
 from host.indexes.po.runs import Bounds
 
 __all__ = ["per_tuple_counts"]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from host.indexes.bits import first_one, ones
 from host.indexes.lanes import LANES, inside
-from host.indexes.po.bits import first_one, ones
 from host.indexes.po.listing import Listing
 from host.indexes.po.runs import Bounds
 
