@@ -22,7 +22,8 @@ _LARGE_BATCH = 1 << 12
 #: The engine that is in host memory itself: compiled code is ahead of it at every batch.
 _HOST = "numpy"
 _SMALLEST_BUFFER, _LARGEST_BUFFER = 1 << 9, 1 << 18
-#: Keys that are remembered to tell whether they move, and parts that they are counted in.
+#: Keys of a batch that are remembered to tell whether they move, and parts that they are counted
+#: in.
 _SAMPLE, _PARTS = 1 << 10, 16
 #: Share of a batch's weight in what is expected of the next.
 _WEIGHT = 0.1
@@ -38,6 +39,27 @@ class Choice:
     why: str
 
 
+class _Sample:
+    """Keys that came lately, in the order of their batches."""
+
+    def __init__(self) -> None:
+        self._keys = np.empty(8 * _SAMPLE, np.int64)
+        self._held = 0
+
+    def add(self, keys: np.ndarray) -> None:
+        """Take up to _SAMPLE more; the older half goes where there is no room."""
+        if self._held + len(keys) > len(self._keys):
+            kept = self._keys[self._held // 2 : self._held].copy()
+            self._held = len(kept)
+            self._keys[: self._held] = kept
+        self._keys[self._held : self._held + len(keys)] = keys
+        self._held += len(keys)
+
+    def halves(self) -> tuple[np.ndarray, np.ndarray]:
+        """The older and the newer ones."""
+        return self._keys[: self._held // 2], self._keys[self._held // 2 : self._held]
+
+
 @dataclass
 class Chooser:
     """What was seen of a join so far; `decide` is asked when a subwindow is created.
@@ -51,7 +73,7 @@ class Chooser:
     engine: str
     matches: float = 0.0
     decided: dict[str, int] = field(default_factory=dict)
-    _samples: dict[int, list[np.ndarray]] = field(default_factory=dict)
+    _samples: dict[int, _Sample] = field(default_factory=dict)
     _seen: bool = False
 
     def see_batch(self, side: int, keys: np.ndarray) -> None:
@@ -59,10 +81,7 @@ class Chooser:
         self.batch = self._moved(self.batch, len(keys)) if self._seen else float(len(keys))
         self._seen = True
         if len(keys):
-            sample = keys[:: -(-len(keys) // _SAMPLE)]
-            self._samples.setdefault(side, []).append(sample)
-            if sum(map(len, self._samples[side])) > 8 * _SAMPLE:
-                self._samples[side] = self._samples[side][len(self._samples[side]) // 2 :]
+            self._samples.setdefault(side, _Sample()).add(keys[:: -(-len(keys) // _SAMPLE)])
 
     def see_matches(self, probes: int, found: int) -> None:
         """That many probes found that many tuples."""
@@ -75,11 +94,10 @@ class Chooser:
 
     def drift(self, side: int) -> float:
         """How unevenly the newer half of the keys falls into equal parts of the older half."""
-        samples = self._samples.get(side, [])
-        half = len(samples) // 2
-        if not half:
+        older, newer = self._samples[side].halves() if side in self._samples else ((), ())
+        if not len(older):
             return 0.0
-        older, newer = np.sort(np.concatenate(samples[:half])), np.concatenate(samples[half:])
+        older = np.sort(older)
         splitters = older[np.arange(1, _PARTS) * len(older) // _PARTS]
         parts = np.searchsorted(splitters, newer)
         return imbalance(np.bincount(parts, minlength=_PARTS))
