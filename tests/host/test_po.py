@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host.indexes.po import PoIndex, part_of
-from host.indexes.bitset import added_counts, added_sums, listings
+from host.indexes.po.bitset import added_counts, added_sums, listings
 from host.indexes.po.candidates import PoCandidates
 from host.indexes.po.index import MERGE_INTERVAL
 from host.indexes.po.listing import pairs_of

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from host.indexes.bitset import added_counts, added_sums, listings
+from host.indexes.po.bitset import added_counts, added_sums, listings
 from host.indexes.po.listing import Listing, PairColumn, pairs_of, picked, repeated, taken
 from host.indexes.po.offsets import offsets
 from host.indexes.po.order import Order
