@@ -1,11 +1,12 @@
 # Watersmeet. `make help` lists what can be made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup machine test quick demo soak chaos sim formal gates mutants rtl pnr binaries bench report lock clean
+.PHONY: help setup machine test quick demo soak chaos sim formal gates mutants rtl pnr bitstream binaries bench report lock clean
 
 MINUTES ?= 10
 N ?= 20
 SIM ?= verilator
+BOARD ?= ulx3s
 PACKAGES := $(wildcard host hw sim spark_bridge bench tools)
 # Tools of .venv first: Verilator's makefiles call `python`, proofs call `z3`.
 RUN := PATH="$(CURDIR)/.venv/bin:$$PATH"
@@ -75,6 +76,9 @@ rtl: setup  ## the gateware as libraries for the rtl backend
 
 pnr: setup  ## place and route components for the ECP5
 	@$(RUN) .venv/bin/python -m sim.pnr
+
+bitstream: setup  ## the gateware for BOARD=ulx3s or ecpix5 into bitstreams/
+	@$(RUN) .venv/bin/python -m hw.boards.build $(BOARD)
 
 binaries: setup  ## build OpenCL programs ahead for this machine's device into bitstreams/
 	@cache=$$(mktemp -d /tmp/pocl.XXXXXX) && trap 'rm -rf "$$cache"' EXIT && \

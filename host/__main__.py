@@ -1,4 +1,4 @@
-"""The command line: watersmeet join | explain | devices | selftest | bench | serve."""
+"""The command line: watersmeet join | explain | devices | selftest | bench | flash | serve."""
 
 import argparse
 import contextlib
@@ -145,6 +145,11 @@ def _parser() -> argparse.ArgumentParser:
         "--results", metavar="DIR", help="where results go (bench/results, quick ones build/bench)"
     )
     bench.set_defaults(module="bench")
+    flash = commands.add_parser("flash", help="put a bitstream on a board")
+    flash.add_argument("board", nargs="?", metavar="BOARD", help="ulx3s or ecpix5; else the one "
+                       "that is connected")
+    flash.add_argument("--permanent", action="store_true", help="into its flash, to stay")
+    flash.set_defaults(module="flash")
     serve = commands.add_parser("serve", help="hold the windows of joins for other programs")
     _add_serve_options(serve)
     serve.set_defaults(module="serve")

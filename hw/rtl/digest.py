@@ -8,10 +8,13 @@ __all__ = ["gateware_digest", "library_directory"]
 _HW = Path(__file__).resolve().parents[1]
 
 
-def gateware_digest() -> str:
-    """20 hexadecimal digits that change with any source of the gateware or its spec."""
+def gateware_digest(*more: str) -> str:
+    """20 hexadecimal digits that change with any source of the gateware, its spec, and `more`.
+
+    `more` are other folders of hw/: "boards".
+    """
     text = hashlib.sha256()
-    for folder in ("rtl", "spec"):
+    for folder in ("rtl", "spec", *more):
         for path in sorted((_HW / folder).glob("*.py")):
             text.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return text.hexdigest()[:20]

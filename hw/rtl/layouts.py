@@ -25,6 +25,7 @@ __all__ = [
     "main_words",
     "check_geometry",
     "order_of",
+    "fields_of",
 ]
 
 
@@ -110,3 +111,15 @@ def order_of(key, end=None):
     bits = Value.cast(key)
     parts = [bits[:-1], ~bits[-1]]
     return Cat(*parts) if end is None else Cat(*parts, end)
+
+
+def fields_of(layout):
+    """Bits of the whole, and [offset, width] of each field; of an array's elements too."""
+    fields = {}
+    for key, field in layout:
+        if isinstance(field.shape, data.Layout):
+            for name, (offset, width) in fields_of(field.shape)["fields"].items():
+                fields[f"{key}.{name}"] = [field.offset + offset, width]
+        else:
+            fields[str(key)] = [field.offset, field.width]
+    return {"bits": layout.size, "fields": fields}

@@ -286,7 +286,7 @@ def test_bad_use_is_one_line_and_exit_code_2(files, capsys, more, sentence):
         (
             ["fly"],
             "argument COMMAND: invalid choice: 'fly' (choose from 'join', 'explain', 'devices', "
-            "'selftest', 'bench', 'serve') (watersmeet --help shows how)",
+            "'selftest', 'bench', 'flash', 'serve') (watersmeet --help shows how)",
         ),
     ],
 )
@@ -403,7 +403,7 @@ def test_a_traceback_shows_on_demand(monkeypatch):
 def test_help_names_every_option_and_command(capsys):
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
-    for command in ("join", "explain", "devices", "selftest", "bench", "serve"):
+    for command in ("join", "explain", "devices", "selftest", "bench", "flash", "serve"):
         assert re.search(rf"(?m)^ +{command} ", shown)
     assert main(["join", "--help"]) == 0
     shown = capsys.readouterr().out

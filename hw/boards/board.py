@@ -1,0 +1,47 @@
+"""A board as data: its chip, its clock, the engine that it carries, the pins that it lends."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from amaranth.vendor import LatticeECP5Platform
+
+from hw.boards.clock import Pll
+from hw.spec import JoinParams
+
+__all__ = ["BAUD", "Board", "Pin"]
+
+#: Bits a second on the line of every board.
+BAUD = 3_000_000
+#: A resource's name, its number, and which part of it, if it has parts.
+Pin = tuple[str, int, str | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Board:
+    """All that tells one board from another.
+
+    name      as in `make bitstream BOARD=name` and the names of bitstreams
+    platform  makes its description from amaranth-boards
+    clock     the pin that its oscillator drives
+    pll       what is made of it: the clock of everything inside
+    reset     a button that restarts everything; None where the platform has none
+    lights    for each of hw.boards.top.LEDS the pin of a light
+    params    the engine that fills its chip
+    slots     subwindows of each of its cores
+    seed      of placement, the best of those that were tried
+    """
+
+    name: str
+    platform: Callable[[], LatticeECP5Platform]
+    clock: Pin
+    pll: Pll
+    reset: Pin | None
+    lights: tuple[Pin, ...]
+    params: JoinParams
+    slots: int
+    seed: int = 1
+
+    @property
+    def divisor(self) -> int:
+        """Clock cycles of a bit on the line."""
+        return round(self.pll.hertz / BAUD)

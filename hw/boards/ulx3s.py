@@ -1,0 +1,24 @@
+"""The ULX3S with an LFE5U-85F, speed grade 6."""
+
+from amaranth_boards.ulx3s import ULX3S_85F_Platform
+
+from hw.boards.board import Board
+from hw.boards.clock import Pll
+from hw.spec import JoinParams
+
+__all__ = ["ULX3S"]
+
+ULX3S = Board(
+    name="ulx3s",
+    platform=ULX3S_85F_Platform,
+    clock=("clk25", 0, None),
+    # 80 MHz would ask the loop to compare at 5 MHz, below what it is specified for.
+    pll=Pll(source_hertz=25_000_000, divide=2, multiply=7, output=8),  # 87.5 MHz
+    reset=("button_fire", 0, None),
+    lights=tuple(("led", number, None) for number in range(5)),
+    params=JoinParams(
+        subwindow=1 << 10, partitions=1 << 9, insert_buffer=1 << 8, lanes=2, mergers=2, probers=2,
+        cores=2,
+    ),
+    slots=7,
+)
