@@ -40,7 +40,7 @@ machine:
 test: setup  ## everything: ruff, mypy, all tests
 	$(RUN) ruff check
 	$(RUN) mypy $(PACKAGES)
-	$(PYTEST) -n 2 --dist loadfile
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder
 
 quick: setup  ## the tests of about half a minute
 	$(PYTEST) -n 2 --dist loadfile -m "not slow and not spark and not sim and not formal"

@@ -32,6 +32,16 @@ def pytest_configure(config):
         config.option.hypothesis_seed = seed
 
 
+def pytest_collection_modifyitems(items):
+    """Files that take long begin first, so that no worker is left alone with one at the end."""
+    long = ("spark", "sim", "formal", "slow")
+    ranks = {}
+    for item in items:
+        own = [rank for rank, name in enumerate(long) if item.get_closest_marker(name)]
+        ranks[item.path] = min(ranks.get(item.path, len(long)), *own, len(long))
+    items.sort(key=lambda item: ranks[item.path])
+
+
 def pytest_report_header(config):
     return f"seed: {config.option.hypothesis_seed} (again with WATERSMEET_SEED)"
 
