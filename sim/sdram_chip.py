@@ -10,7 +10,7 @@ from hw.rtl.sdram import DATA_BITS, Command, SdramPins, SdramTiming
 __all__ = ["Fault", "SdramChip"]
 
 
-class Fault(enum.Enum, shape=4):
+class Fault(enum.Enum, shape=4):  # type: ignore[call-arg]
     """The first thing that was done wrong."""
 
     NONE = 0

@@ -16,7 +16,7 @@ __all__ = ["Command", "SdramMemory", "SdramPins", "SdramTiming", "ULX3S_CHIP"]
 DATA_BITS = 16
 
 
-class Command(enum.Enum, shape=3):
+class Command(enum.Enum, shape=3):  # type: ignore[call-arg]
     """What the chip is told: its pins ras, cas, we, the first in bit 2; 1 is active."""
 
     NOP = 0b000

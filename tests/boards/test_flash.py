@@ -28,7 +28,8 @@ def loader(tmp_path, monkeypatch):
     monkeypatch.setattr("host.commands.flash._LOADERS", (str(program),))
 
     def ends(code, said=""):
-        program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/called\necho "{said}"\nexit {code}\n')
+        lines = ("#!/bin/sh", f'echo "$@" > {tmp_path}/called', f'echo "{said}"', f"exit {code}")
+        program.write_text("\n".join(lines) + "\n")
         program.chmod(0o755)
         return tmp_path / "called"
 

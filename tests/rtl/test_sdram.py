@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """hw.rtl.sdram against the chip of sim.sdram_chip, in Amaranth's own simulator."""
 
 from dataclasses import replace
