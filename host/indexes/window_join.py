@@ -24,8 +24,8 @@ class WindowJoin:
     structure    'btree' (expired tuples are deleted one by one, one thread), 'im' or 'pim'
     threads      that take tasks from the work queue
     task         tuples of a task
-    merge_ratio  T_I's share of the window when it is merged; the paper's is 1/8 for one thread, 1
-                 for several
+    merge_ratio  T_I's share of the window when it is merged: the paper's 1/8 for one thread. For
+                 several it has 1; here larger trees cost two threads more than further merges
     trees        of a PIM-Tree's T_I, at most
 
     The predicate must be one band. Equal to the batch engines in result: tests hold them together.
@@ -33,7 +33,7 @@ class WindowJoin:
 
     def __init__(
         self, predicate: Predicate, rows: tuple[int, int], structure: str = "pim",
-        threads: int = 1, task: int = 8, merge_ratio: float | None = None, trees: int = 1024,
+        threads: int = 1, task: int = 8, merge_ratio: float = 1 / 8, trees: int = 1024,
     ) -> None:  # fmt: skip
         if len(predicate.bands) != 1 or predicate.negated:
             raise ValueError(f"the predicate must be one band, not {predicate}")
@@ -44,9 +44,8 @@ class WindowJoin:
         self.predicate = predicate
         self.removes = structure == "btree"
         self.threads, self.task = threads, task
-        ratio = merge_ratio or (1 / 8 if threads == 1 else 1.0)
         self._rows = np.array(rows)
-        self._thresholds = [max(1, int(size * ratio)) for size in rows]
+        self._thresholds = [max(1, int(size * merge_ratio)) for size in rows]
         self._slack = max(rows) // 4 + 64 * task * threads
         parts = trees if structure == "pim" else 1
         self._streams = [self._stream(size, parts) for size in rows]
