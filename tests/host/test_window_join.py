@@ -56,8 +56,8 @@ KEYS = {
 @pytest.mark.parametrize("keys", KEYS)
 @pytest.mark.parametrize(
     ("structure", "threads", "ratio"),
-    [("btree", 1, None), ("im", 1, 0.2), ("pim", 1, 0.1), ("im", 2, 0.5), ("pim", 2, 0.3),
-     ("pim", 3, None)],
+    [("btree", 1, 1.0), ("im", 1, 0.2), ("pim", 1, 0.1), ("im", 2, 0.5), ("pim", 2, 0.3),
+     ("pim", 3, 1.0)],
 )  # fmt: skip
 def test_every_arrival_meets_its_window(structure, threads, ratio, keys):
     sides, values = arrivals(1_500, KEYS[keys], seed=threads)
