@@ -14,7 +14,7 @@ from hw.spec.tuples import Side
 __all__ = ["gathered"]
 
 #: Bytes of a chunk's columns and of what lists its pairs: they should stay in a near cache.
-_CHUNK_BYTES = 1 << 21
+_CHUNK_BYTES = 1 << 22
 
 
 def gathered(

@@ -9,10 +9,13 @@ whose intervals differ, get the offsets that are theirs.
 import numpy as np
 from numba import njit
 
+from host.indexes.bits import ones
+from host.indexes.lanes import LANES, below
+
 __all__ = ["offsets"]
 
-#: So many keys are walked over before the search goes on in larger steps.
-_NEAR = 32
+#: The first step of a search that goes on in larger ones.
+_NEAR = 16
 
 
 def offsets(keys: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -22,30 +25,34 @@ def offsets(keys: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarra
     """
     first = np.empty(len(lo), np.uint32)
     end = np.empty(len(lo), np.uint32)
-    largest = np.iinfo(keys.dtype).max
-    # A key is above hi if it is at least hi + 1; above the largest there is none.
-    _seek_all(keys, lo, np.zeros(0, np.bool_), first)
-    _seek_all(keys, hi + keys.dtype.type(1), hi == largest, end)
-    return first, np.maximum(first, end)
+    _seek_all(keys, lo, hi, np.iinfo(keys.dtype).max, first, end)
+    return first, end
 
 
 @njit(cache=True, nogil=True)
-def _seek_all(keys, bound, beyond, found):  # type: ignore[no-untyped-def]
-    """First place with a key of at least each bound; none at all where it lies `beyond`."""
-    place, count, one = np.uint64(0), np.uint64(len(keys)), np.uint64(1)
-    for n in range(len(bound)):
-        if len(beyond) and beyond[n]:
-            found[n] = count
-            continue
-        if place == 0 or keys[place - one] < bound[n]:
-            near = min(count, place + np.uint64(_NEAR))
-            while place < near and keys[place] < bound[n]:
-                place += one
-            if place == near:
-                place = _forward(keys, place, bound[n])
-        else:
-            place = _backward(keys, place - one, bound[n])
-        found[n] = place
+def _seek_all(keys, lo, hi, largest, first, end):  # type: ignore[no-untyped-def]
+    """Both ends in one walk: the two searches wait for their keys at the same time."""
+    at = to = np.uint64(0)
+    for n in range(len(lo)):
+        at = _seek(keys, at, lo[n])
+        # A key is above hi if it is at least hi + 1; above the largest there is none.
+        stop = np.uint64(len(keys))
+        if hi[n] != largest:
+            stop = to = _seek(keys, to, hi[n] + 1)
+        first[n], end[n] = at, max(at, stop)
+
+
+@njit(cache=True, nogil=True)
+def _seek(keys, place, bound):  # type: ignore[no-untyped-def]
+    """First place with a key of at least `bound`, sooner if it is near `place`."""
+    one, lanes = np.uint64(1), np.uint64(LANES)
+    if place > 0 and not keys[place - one] < bound:
+        return _backward(keys, place - one, bound)
+    more = lanes
+    if place + lanes <= np.uint64(len(keys)):
+        more = ones(below(keys, place, bound))
+        place += more
+    return _forward(keys, place, bound) if more == lanes else place
 
 
 @njit(cache=True, nogil=True)
