@@ -10,10 +10,11 @@ A file appears whole or not at all, and the first one under a name stays.
 
 import base64
 import json
+import mmap
 import os
 import struct
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,14 +25,33 @@ import xxhash
 from host.errors import StateError
 from hw.spec.tuples import Side
 
-__all__ = ["Part", "read_part", "spool_directory", "sync_directory", "write_part"]
+__all__ = [
+    "AHEAD_ROWS",
+    "Message",
+    "Part",
+    "Told",
+    "Unfinished",
+    "is_first",
+    "messages_of",
+    "read_part",
+    "spool_directory",
+    "sync_directory",
+    "write_part",
+]
 
 _MAGIC = b"WSMTSPL1"
 _TRAILER = struct.Struct("<Q16s8s")
 #: Messages begin at multiples of this, so that mapped arrays are aligned.
 _ALIGNMENT = 64
 
+#: Rows after which somebody who reads along is told of them: a batch of the engine.
+AHEAD_ROWS = 1 << 16
+
 Batches = list[pa.RecordBatch]
+#: A record batch in a file: whose rows, where it begins, how long it is.
+Message = tuple[int, int, int]
+#: Told of a file in the making, by the name that it has for now, and of the next messages in it.
+Told = Callable[[str, list[Message]], None]
 
 
 @dataclass(frozen=True)
@@ -66,11 +86,17 @@ def spool_directory(directory: str | Path, epoch: int) -> Path:
 
 
 def write_part(
-    directory: str | Path, epoch: int, part: str, batches: Iterable[tuple[Side, pa.RecordBatch]]
+    directory: str | Path,
+    epoch: int,
+    part: str,
+    batches: Iterable[tuple[Side, pa.RecordBatch]],
+    told: Told | None = None,
+    told_rows: int = AHEAD_ROWS,
 ) -> Part:
     """Write the rows of both streams as they come; an attempt that finds the file leaves it.
 
     Its bytes are on the disk when this returns; `sync_directory` makes its name durable, too.
+    `told` hears of the rows meanwhile, `told_rows` or a few more at a time.
     """
     place = spool_directory(directory, epoch)
     target = place / f"{part}.arrow"
@@ -83,6 +109,8 @@ def write_part(
             writer = _Writer(file)
             for side, batch in batches:
                 writer.add(side, batch)
+                if told is not None and writer.untold_rows >= told_rows:
+                    told(Path(partial).name, writer.tell())
             if not any(writer.rows):
                 return Part(part, 0, 0, 0, "")
             checksum = writer.finish()
@@ -113,7 +141,9 @@ class _Writer:
         self._file = file
         self._hash = xxhash.xxh3_128()
         self._schemas: list[pa.Schema | None] = [None, None]
-        self._index: list[tuple[int, int, int]] = []
+        self._index: list[Message] = []
+        self._told = 0
+        self.untold_rows = 0
         self.rows = [0, 0]
         self.end = 0
         self._put(_MAGIC)
@@ -133,6 +163,13 @@ class _Writer:
         self._index.append((int(side), self.end, message.size))
         self._put(message)
         self.rows[side] += batch.num_rows
+        self.untold_rows += batch.num_rows
+
+    def tell(self) -> list[Message]:
+        """The messages since the last call; whoever opens the file finds them in it."""
+        self._file.flush()
+        fresh, self._told, self.untold_rows = self._index[self._told :], len(self._index), 0
+        return fresh
 
     def finish(self) -> str:
         schemas = [
@@ -173,6 +210,48 @@ def read_part(directory: str | Path, epoch: int, part: Part) -> tuple[Batches, B
     for side, start, size in index["batches"]:
         sides[side].append(pa.ipc.read_record_batch(data.slice(start, size), schemas[side]))
     return sides
+
+
+def messages_of(directory: str | Path, epoch: int, part: Part) -> tuple[int, list[Message]]:
+    """The number of a part's file in its file system, and the messages in it."""
+    path = spool_directory(directory, epoch) / f"{part.name}.arrow"
+    described, _, index = _opened(path)
+    assert described == part
+    return path.stat().st_ino, [(side, start, size) for side, start, size in index["batches"]]
+
+
+def is_first(messages: list[Message]) -> bool:
+    """Whether nothing stands before them in their file."""
+    return bool(messages) and messages[0][1] == _ALIGNMENT
+
+
+class Unfinished:
+    """A part that is being written, read along; what it becomes in the end is to be checked.
+
+    It may get its name meanwhile: the file stays the same. FileNotFoundError if it has it already.
+    """
+
+    def __init__(self, directory: str | Path, epoch: int, name: str) -> None:
+        self._file = (spool_directory(directory, epoch) / name).open("rb")
+        self.inode = os.fstat(self._file.fileno()).st_ino
+        self.messages: list[Message] = []
+        self.rows = [0, 0]
+
+    def read(
+        self, messages: list[Message], schemas: tuple[pa.Schema, pa.Schema]
+    ) -> tuple[Batches, Batches]:
+        """The left and the right rows of the next messages, mapped."""
+        sides: tuple[Batches, Batches] = ([], [])
+        data = pa.py_buffer(mmap.mmap(self._file.fileno(), 0, prot=mmap.PROT_READ))
+        for side, start, size in messages:
+            batch = pa.ipc.read_record_batch(data.slice(start, size), schemas[side])
+            sides[side].append(batch)
+            self.rows[side] += batch.num_rows
+        self.messages += messages
+        return sides
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _described(path: Path) -> Part:

@@ -57,6 +57,13 @@ class Answer:
         self._spilled += message.size
         return place
 
+    def take_over(self, other: "Answer") -> None:
+        """Begin with all that another one holds, which nobody has read."""
+        self._messages, self._held = other._messages, other._held
+        self._spill, self._spilled, other._spill = other._spill, other._spilled, None
+        with self._changed:
+            self._changed.notify_all()
+
     def finish(self, report: dict[str, Any], late: list[Late]) -> None:
         self.report, self.late = report, late
         self._end()

@@ -1,5 +1,6 @@
 """WorkerClient: asks a worker daemon of this machine, and starts it where there is none."""
 
+import contextlib
 import json
 import os
 import socket
@@ -16,11 +17,12 @@ from host.errors import JoinError, ServiceError
 from host.service.frames import Connection, Frame, Kind, PeerGone
 from host.service.job import Job
 from host.service.places import Place, peer_uid
+from host.spool import Message
 
 __all__ = ["WorkerClient"]
 
-#: Time in which a daemon must have opened its socket.
-_START_S = 60.0
+#: Time in which a daemon must have opened its socket, on a machine however busy.
+_START_S = 300.0
 _POLL_S = 0.02
 #: A daemon that works says so more often than this.
 _PATIENCE_S = 120.0
@@ -88,6 +90,17 @@ class WorkerClient:
                         f"the worker daemon at {self._place.socket} broke off: {gone}; "
                         f"run the command again, and see {self._place.log}"
                     ) from None
+
+    def run_ahead(self, job: Job, name: str, messages: list[Message]) -> None:
+        """Let the daemon begin with rows of a part that is still being written.
+
+        `job` has no parts yet; `name` is the file's for now. Nothing comes of it but time saved.
+        """
+        with contextlib.suppress(PeerGone):
+            text = {"job": job.to_json(), "name": name, "messages": messages}
+            self._connected().send(Kind.AHEAD, text)
+            return
+        self.close()
 
     def late(self) -> list[tuple[str, pa.RecordBatch]]:
         """After a run with late='keep': ('l' or 'r', rows) that were too late to be joined."""
@@ -195,12 +208,17 @@ def _error(text: dict[str, str]) -> JoinError:
 
 def _launch(command: list[str]) -> None:
     """Start a daemon, unless another one is faster; it serves when this returns."""
-    paths = json.dumps([path or os.getcwd() for path in sys.path])
-    done = subprocess.run(
-        [sys.executable, "-c", _BOOT, paths, *command, "--detach"],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        text=True, timeout=_START_S, check=False,
-    )
+    paths = json.dumps([os.path.abspath(path) for path in sys.path])
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _BOOT, paths, *command, "--detach"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            text=True, timeout=_START_S, check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ServiceError(
+            f"the worker daemon does not start: it is not up after {_START_S:g} s"
+        ) from None
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise ServiceError(f"the worker daemon does not start: {lines[-1]}")

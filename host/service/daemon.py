@@ -16,7 +16,7 @@ from host.errors import JoinError, ServiceError
 from host.service.answer import Answer
 from host.service.frames import Connection, Frame, Kind, PeerGone
 from host.service.held_join import HeldJoin
-from host.service.job import Job
+from host.service.job import Job, check_messages
 from host.service.places import Place, peer_uid
 
 __all__ = ["AlreadyServed", "Daemon"]
@@ -29,6 +29,8 @@ _RETRY_S = 0.05
 _FORGET_S = 600.0
 #: A client that waits hears of it that often.
 _BUSY_S = 10.0
+
+_COMMANDS = (Kind.RUN, Kind.AHEAD, Kind.STATUS)
 
 Key = tuple[str, str, str, int, int, str]
 
@@ -116,9 +118,12 @@ class Daemon:
             self._clients.release()
 
     def _obey(self, connection: Connection, frame: Frame) -> None:
-        if frame.kind not in (Kind.RUN, Kind.STATUS) or not isinstance(frame.text, dict):
+        if frame.kind not in _COMMANDS or not isinstance(frame.text, dict):
             raise ServiceError(f"a client sends commands, and {frame.kind.name} is none")
         self._add_owner(frame.text.get("owner"))
+        if frame.kind is Kind.AHEAD:
+            self._run_ahead(frame.text)
+            return
         if frame.kind is Kind.STATUS:
             connection.send(Kind.END, self._status())
             return
@@ -130,8 +135,17 @@ class Daemon:
         except Exception as error:
             connection.send(Kind.ERROR, _described(error))
 
+    def _run_ahead(self, text: dict[str, Any]) -> None:
+        """Only for windows that are here: there is no hurry to make them."""
+        job, name, messages = Job.from_json(text.get("job")), text.get("name"), text.get("messages")
+        check_messages(name, messages)
+        with self._lock:
+            held = self._joins.get(_key(job))
+            if held is not None:
+                held.run_ahead(job, str(name), [tuple(one) for one in messages or ()])
+
     def _begun(self, job: Job) -> Answer:
-        key = (job.state_dir, job.query, job.join, job.worker, job.workers, job.routing)
+        key = _key(job)
         with self._lock:
             if key not in self._joins:
                 self._joins[key] = HeldJoin(job, self._engine)
@@ -168,6 +182,10 @@ class Daemon:
                 for key, held in self._joins.items()
             ]
         return {"pid": os.getpid(), "joins": joins, "owners": owners}
+
+
+def _key(job: Job) -> Key:
+    return (job.state_dir, job.query, job.join, job.worker, job.workers, job.routing)
 
 
 def _is_readable(handle: int, wait_s: float) -> bool:

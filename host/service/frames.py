@@ -23,7 +23,7 @@ __all__ = ["Connection", "Frame", "Kind", "PeerGone"]
 
 _HEADER = struct.Struct("<4sHHIQ")
 _MAGIC = b"WSMT"
-VERSION = 1
+VERSION = 2
 #: A job with ten thousand parts has about two million bytes.
 MOST_TEXT = 16 << 20
 #: A batch of results; pairs come at most 2 ** 18 at a time.
@@ -39,6 +39,7 @@ class Kind(IntEnum):
     END = 6
     ERROR = 7
     BUSY = 8  # it works, and has nothing to send yet
+    AHEAD = 9  # a job whose part is still being written, and what is in it; no answer
 
 
 class PeerGone(ServiceError):

@@ -13,40 +13,22 @@ The windows are only a mirror of the log: whatever fails, they are dropped and m
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
-from typing import Any, NamedTuple
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Any
 
 from host.errors import EpochError, StateError
-from host.options import JoinOptions
 from host.options_json import from_plain
+from host.service.ahead import Ahead, can_run_ahead
 from host.service.answer import Answer, Late
+from host.service.epoch_rows import EpochRows, Tables
 from host.service.job import Job
 from host.service.log import EpochLog
-from host.spool import Part, read_part
-from host.stream_join import StreamJoin
-from hw.spec.tuples import Side
-from hw.spec.windows import NOTHING_YET
+from host.service.windows import Share, Windows
+from host.spool import Message, Part, Unfinished, is_first
 
 __all__ = ["HeldJoin"]
 
-#: Rows of a stream that are pushed at once.
-_PUSH_ROWS = 1 << 20
-
-#: Rows of the two streams.
-Tables = tuple[pa.Table, pa.Table]
-
-
 #: Counters that every worker has alike.
 _OF_ALL = ("tuples_left", "tuples_right", "late_left", "late_right")
-
-
-class _Share(NamedTuple):
-    routing: str
-    worker: int
-    workers: int
 
 
 class HeldJoin:
@@ -61,10 +43,12 @@ class HeldJoin:
         self._log = EpochLog(job.directory, self._options)
         self._log.check_plan(job.options)
         self._directory = job.directory
-        self._share = _Share(job.routing, job.worker, job.workers)
-        self._join: StreamJoin | None = None
-        self._epoch: int | None = None  # done last, if the windows are here
-        self._answer: Answer | None = None  # to the last command, made or in the making
+        self._rows = EpochRows(job.directory, self._options)
+        self._windows = Windows(self._log, self._rows, self._options, Share.of(job))
+        self._is_first = job.worker == 0
+        self._job: Job | None = None  # the last command ...
+        self._answer: Answer | None = None  # ... and the answer, made or in the making
+        self._ahead: Ahead | None = None  # the next epoch, as far as it is known
         self._late: list[Late] = []  # of the last epoch
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="watersmeet-held-join")
@@ -73,7 +57,7 @@ class HeldJoin:
     @property
     def epoch(self) -> int | None:
         """The epoch that was done last, if the windows are here."""
-        return self._epoch
+        return self._windows.epoch
 
     @property
     def unused_s(self) -> float:
@@ -89,15 +73,23 @@ class HeldJoin:
             last = self._answer
             if last is not None and last.error is None:
                 if job.epoch == last.epoch:
+                    assert self._job is not None
+                    self._check_alike(job, self._job.run, self._job.parts)
                     return last
                 if job.epoch < last.epoch:
                     raise EpochError(
                         f"epoch {job.epoch} of {self._directory} has passed: "
                         f"epoch {last.epoch} was begun"
                     )
-            answer = self._answer = Answer(job.epoch)
+            answer, self._job = Answer(job.epoch), job
+            self._answer = answer
             self._thread.submit(self._make, job, answer)
             return answer
+
+    def run_ahead(self, job: Job, name: str, messages: list[Message]) -> None:
+        """Join rows of the next epoch while the file `name` is being written, if that can be."""
+        if can_run_ahead(self._options) and job.workers == 1:
+            self._thread.submit(self._make_ahead, job, name, messages)
 
     def close(self) -> None:
         """Let go of the windows; the log has all that they are made of."""
@@ -117,159 +109,124 @@ class HeldJoin:
             self._used = time.monotonic()
 
     def _drop(self) -> None:
-        self._epoch = None
-        if self._join is not None:
-            join, self._join = self._join, None
-            join.close()
+        if self._ahead is not None:
+            self._ahead.file.close()
+            self._ahead = None
+        self._windows.drop()
 
-    # Epochs that others ran, or an earlier life.
+    # The epoch that will be asked for.
 
-    def _reached(self, epoch: int) -> int:
-        """`_reach`, though a twin on another machine may begin the epoch meanwhile.
-
-        It then deletes what the epoch does not need, perhaps while this one looks at it.
-        """
-        begun = self._log.has(epoch)
+    def _make_ahead(self, job: Job, name: str, messages: list[Message]) -> None:
         try:
-            return self._reach(epoch)
-        except StateError:
-            if begun or not self._log.has(epoch):
-                raise
+            if self._ahead is None:
+                self._ahead = self._begun_ahead(job, name, messages)
+            if self._ahead is not None and self._ahead.goes_on(job, name):
+                schemas = self._options.left, self._options.right
+                rows = self._ahead.file.read(messages, schemas)
+                self._windows.push(self._rows.tables(rows), self._ahead.answer)
+        except Exception:
+            self._drop()  # if it was no accident, the command will say what it was
+
+    def _begun_ahead(self, job: Job, name: str, messages: list[Message]) -> Ahead | None:
+        """For a part from its beginning, and windows that stand right before its epoch."""
+        windows = self._windows
+        if windows.epoch is None or windows.epoch != job.epoch - 1 or self._log.has(job.epoch):
+            return None
+        if not is_first(messages):
+            return None
+        try:
+            file = Unfinished(self._directory, job.epoch, name)
+        except FileNotFoundError:
+            return None  # whole already: the command is on its way
+        begun = Ahead(job, name, file, windows.counters())
+        windows.advance(job.epoch)
+        return begun
+
+    def _taken_ahead(self, job: Job) -> Ahead | None:
+        """What was joined ahead of this job; if that was something else, it is undone."""
+        ahead = self._ahead
+        if ahead is not None and ahead.became(job) is None:
             self._drop()
-            return self._reach(epoch)
-
-    def _reach(self, epoch: int) -> int:
-        """Bring the windows to where `epoch` begins; return how many epochs were replayed."""
-        if self._epoch is not None and self._epoch == epoch - 1:
-            return 0
-        self._log.check_order(epoch)
-        if self._epoch is None:
-            first = self._log.oldest(epoch)
-            self._join = self._opened()
-            self._join.begin_at(self._log.rows_before(first))
-        else:
-            first = self._epoch + 1
-        for number in range(first, epoch):
-            self._replay(number)
-        self._epoch = epoch - 1
-        return epoch - first
-
-    def _opened(self) -> StreamJoin:
-        options = {f.name: getattr(self._options, f.name) for f in fields(JoinOptions) if f.init}
-        # Lateness is judged by the epoch's watermark, not tuple by tuple.
-        return StreamJoin(**{**options, "lateness": None, "share": self._share})
-
-    def _replay(self, epoch: int) -> None:
-        assert self._join is not None
-        manifest = self._log.manifest(epoch)
-        tables = self._rows(epoch, manifest.parts)
-        self._advance(epoch)
-        for piece in _pieces(tables):
-            self._join.replay(*piece)
-        self._join.take_late()
+            return None
+        if ahead is not None:
+            ahead.file.close()
+        self._ahead = None
+        return ahead
 
     # The epoch that is asked for.
 
     def _apply(self, job: Job, answer: Answer) -> dict[str, Any]:
-        epoch = job.epoch
-        replayed = self._reached(epoch)
-        join = self._join
-        assert join is not None
-        tables = self._settled(epoch, job.parts)
-        answer.schema = join.schema
-        before = _counters(join)
-        self._advance(epoch)
-        for piece in _pieces(tables):
-            for batch in join.push(*piece):
-                answer.add(batch)
-        self._epoch = epoch
+        epoch, ahead, windows = job.epoch, self._taken_ahead(job), self._windows
+        replayed = windows.reached(epoch)
+        tables = self._settled(job)
+        if ahead is not None and not self._is_settled_as(job, tables):
+            self._drop()
+            ahead, replayed = None, windows.reached(epoch)
+        answer.schema = windows.join.schema
+        if ahead is not None:
+            answer.take_over(ahead.answer)
+            before, tables = ahead.before, ahead.rest(tables)
+        else:
+            before = windows.counters()
+            windows.advance(epoch)
+        windows.push(tables, answer)
+        windows.epoch = epoch
         self._log.expire(epoch)
-        self._late = [(letter, rows) for letter, _, rows in join.take_late()]
-        done = {name: value - before[name] for name, value in _counters(join).items()}
-        if self._share.worker:
+        self._late = [(letter, rows) for letter, _, rows in windows.join.take_late()]
+        done = {name: value - before[name] for name, value in windows.counters().items()}
+        if not self._is_first:
             # All workers see all tuples: the first one speaks for them.
             self._late = []
             done |= dict.fromkeys(_OF_ALL, 0)
-        return done | self._held() | {"replayed": replayed, "recovered": replayed > 0}
+        return done | self._held(epoch) | {"replayed": replayed, "recovered": replayed > 0}
 
-    def _held(self) -> dict[str, Any]:
+    def _held(self, epoch: int) -> dict[str, Any]:
         """What the windows hold now."""
-        assert self._join is not None and self._epoch is not None
-        left, right = (
-            sum(subwindow.stored for subwindow in chain) for chain in self._join.manager.chains
-        )
-        oldest = self._log.manifest(self._epoch).oldest
-        state_bytes = sum(self._log.manifest(e).bytes for e in range(oldest, self._epoch + 1))
+        left, right = self._windows.tuples()
+        oldest = self._log.manifest(epoch).oldest
+        state_bytes = sum(self._log.manifest(e).bytes for e in range(oldest, epoch + 1))
         return {"window_left": left, "window_right": right, "state_bytes": state_bytes}
 
-    def _settled(self, epoch: int, parts: tuple[Part, ...]) -> Tables:
+    def _settled(self, job: Job) -> Tables:
         """The epoch's rows, once it is durable what it is made of."""
+        epoch, parts = job.epoch, tuple(part for part in job.parts if any(part.rows))
         if not self._log.has(epoch):
-            tables = self._rows(epoch, parts)
-            manifest = self._log.settle(epoch, parts, self._largest(tables))
-            if manifest.parts == tuple(part for part in parts if any(part.rows)):
+            tables = self._rows.read(epoch, parts)
+            manifest = self._log.settle(epoch, parts, self._rows.largest(tables), job.run)
+            if manifest.parts == parts:
                 return tables
         manifest = self._log.settle(epoch, (), (None, None))  # somebody else was first
-        return self._rows(epoch, manifest.parts)
+        self._check_alike(job, manifest.run, manifest.parts)
+        return self._rows.read(epoch, manifest.parts)
 
-    def _rows(self, epoch: int, parts: tuple[Part, ...]) -> Tables:
-        sides: tuple[list[pa.RecordBatch], list[pa.RecordBatch]] = ([], [])
-        for part in parts:
-            batches = read_part(self._directory, epoch, part)
-            for side in Side:
-                sides[side].extend(batches[side])
-        return self._table(Side.LEFT, sides[0]), self._table(Side.RIGHT, sides[1])
-
-    def _table(self, side: Side, batches: list[pa.RecordBatch]) -> pa.Table:
-        try:
-            return pa.Table.from_batches(batches, None if batches else self._options.schema(side))
-        except pa.ArrowInvalid as error:
-            raise StateError(
-                f"the parts of {self._directory} have several schemas: {error}"
-            ) from None
-
-    def _advance(self, epoch: int) -> None:
-        assert self._join is not None
-        watermark = self._log.watermark(epoch)
-        if watermark != NOTHING_YET:
-            self._join.advance(watermark, watermark)
-
-    def _largest(self, tables: Tables) -> tuple[int | None, int | None]:
-        """The largest event time of either stream, in microseconds."""
-        columns = self._options.time_columns
-        if columns is None:
-            return None, None
-        left, right = (
-            pc.max(tables[side][columns[side]]).cast(pa.timestamp("us"), safe=False).value
-            for side in Side
+    def _is_settled_as(self, job: Job, tables: Tables) -> bool:
+        """Whether nobody was faster with other parts; and the rows are what they were taken for."""
+        schemas = [self._options.left, self._options.right]
+        return self._log.manifest(job.epoch).parts == job.parts and all(
+            table.schema.equals(schema) for table, schema in zip(tables, schemas, strict=True)
         )
-        return left, right
+
+    def _check_alike(self, job: Job, run: str, parts: tuple[Part, ...]) -> None:
+        """Refuse rows that another join of the same run and of the same name does not have.
+
+        Names come from the texts of plans, which say of a function no more than its name.
+        """
+        if not job.run or job.run != run:
+            return  # another start of the query may have cut the micro-batch otherwise
+        if _checksums(job.parts) != _checksums(parts):
+            raise StateError(
+                f"epoch {job.epoch} of {self._directory} was begun with other rows by a join that "
+                "looks the same: give the functions in the inputs of the two different names"
+            )
 
     def _discard(self, job: Job) -> dict[str, Any]:
         """Read the rows and drop them, and the log with them."""
-        left, right = self._rows(job.epoch, job.parts)
+        left, right = self._rows.read(job.epoch, job.parts)
         for epoch in self._log.epochs():
             if epoch < job.epoch:
                 self._log.remove(epoch)
         return {"tuples_left": left.num_rows, "tuples_right": right.num_rows, "pairs": 0}
 
 
-def _pieces(tables: Tables) -> list[Tables]:
-    """Cut at the same rows, so that left row i stays next to right row i."""
-    rows = max(table.num_rows for table in tables)
-    return [
-        (tables[0].slice(start, _PUSH_ROWS), tables[1].slice(start, _PUSH_ROWS))
-        for start in range(0, rows, _PUSH_ROWS)
-    ]
-
-
-def _counters(join: StreamJoin) -> dict[str, Any]:
-    metrics = join.metrics
-    return {
-        "tuples_left": metrics.tuples[0],
-        "tuples_right": metrics.tuples[1],
-        "late_left": metrics.late[0],
-        "late_right": metrics.late[1],
-        "pairs": metrics.pairs,
-        "device_s": metrics.engine_s,
-    }
+def _checksums(parts: tuple[Part, ...]) -> list[str]:
+    return [part.checksum for part in parts if any(part.rows)]

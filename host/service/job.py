@@ -10,12 +10,13 @@ from typing import Any
 from host.errors import OptionError
 from host.spool import Part
 
-__all__ = ["Job", "join_directory"]
+__all__ = ["Job", "check_messages", "join_directory"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 _TYPES: dict[str, type] = {
     "query": str, "join": str, "epoch": int, "worker": int, "workers": int, "state_dir": str,
     "options": Mapping, "routing": str, "parts": tuple, "discard": bool,
+    "run": str,
 }
 
 
@@ -29,6 +30,8 @@ class Job:
     """One command: worker `worker` of `workers` is to do one micro-batch, an epoch, of a join.
 
     query, join  names of the query and of the join in it; their state is under state_dir
+    run          name of this start of the query, in which an epoch has the same parts always;
+                 without a name nothing is promised
     options      as host.options_json.to_plain gives them
     routing      how tuples are dealt: 'round robin', 'random', 'hash' or 'contrand:<subgroups>'
     parts        the files that hold the epoch's rows, in order of arrival
@@ -45,6 +48,7 @@ class Job:
     routing: str = "round robin"
     parts: tuple[Part, ...] = ()
     discard: bool = False
+    run: str = ""
 
     def __post_init__(self) -> None:
         for name, kind in _TYPES.items():
@@ -87,3 +91,16 @@ def _check_name(what: str, name: Any) -> None:
             f"the name of a {what} must be up to 128 letters, digits, dots, dashes and "
             f"underscores, and begin with no dot, not {name!r}"
         )
+
+
+def check_messages(name: Any, messages: Any) -> None:
+    """What a client says of a part that is being written: a hidden file, and places in it."""
+    if not isinstance(name, str) or not name.startswith(".") or "/" in name:
+        raise OptionError(f"{name!r} is no part that is being written")
+    if not isinstance(messages, list) or not all(_is_message(one) for one in messages):
+        raise OptionError(f"{name!r} does not have messages, as a side, a place and a size each")
+
+
+def _is_message(one: Any) -> bool:
+    whole = isinstance(one, list) and len(one) == 3 and all(type(n) is int for n in one)
+    return whole and one[0] in (0, 1) and min(one) >= 0

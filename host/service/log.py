@@ -43,6 +43,7 @@ class Manifest:
     newest   the same over all epochs up to this one
     watermark  what is older than this in it is late
     oldest   the first epoch that this one still needs: nothing before it is ever asked for again
+    run      the start of the query in which it was fixed
     """
 
     epoch: int
@@ -53,6 +54,7 @@ class Manifest:
     watermark: int
     oldest: int
     parts: tuple[Part, ...]
+    run: str = ""
 
     @property
     def end(self) -> tuple[int, int]:
@@ -112,11 +114,15 @@ class EpochLog:
         return max(NOTHING_YET, min(newest[0], newest[1]) - lateness_us)
 
     def settle(
-        self, epoch: int, parts: Sequence[Part], largest: tuple[int | None, int | None]
+        self,
+        epoch: int,
+        parts: Sequence[Part],
+        largest: tuple[int | None, int | None],
+        run: str = "",
     ) -> Manifest:
         """Fix the epoch as `parts`, unless it was fixed before; durable when this returns."""
         if not self.has(epoch):
-            manifest = self._next(epoch, parts, largest)
+            manifest = self._next(epoch, parts, largest, run)
             for directory in (spool_directory(self.directory, epoch), self.directory / "spool"):
                 if directory.exists():
                     sync_directory(directory)
@@ -130,7 +136,11 @@ class EpochLog:
         return self.manifest(epoch)
 
     def _next(
-        self, epoch: int, parts: Sequence[Part], largest: tuple[int | None, int | None]
+        self,
+        epoch: int,
+        parts: Sequence[Part],
+        largest: tuple[int | None, int | None],
+        run: str,
     ) -> Manifest:
         first, newest = self.rows_before(epoch), largest
         if epoch:
@@ -139,7 +149,7 @@ class EpochLog:
         rows = (sum(part.left_rows for part in parts), sum(part.right_rows for part in parts))
         kept = tuple(part for part in parts if any(part.rows))
         watermark, oldest = self.watermark(epoch), self.oldest(epoch)
-        return Manifest(epoch, first, rows, largest, newest, watermark, oldest, kept)
+        return Manifest(epoch, first, rows, largest, newest, watermark, oldest, kept, run)
 
     def rows_before(self, epoch: int) -> tuple[int, int]:
         """Rows of either stream before an epoch, which may be the next one."""

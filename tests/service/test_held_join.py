@@ -218,6 +218,25 @@ def test_a_worker_that_was_not_asked_heals_from_the_log(tmp_path, workers_of):
     assert answer.report["recovered"] and answer.report["replayed"] <= 4
 
 
+@pytest.mark.parametrize("window", ["rows", "late"])
+def test_a_worker_that_was_left_behind_by_what_expired_heals_from_what_is_left(
+    tmp_path, workers_of, window
+):
+    """It has windows of its own, and the epochs right after them are no longer there."""
+    text, options = WINDOWS[window]
+    splits = in_splits(40, 44, [(5, 6)])
+    source = Source(tmp_path, streams(), splits, text, **options)
+    workers = workers_of(source, "round robin", 2)
+    expected, last = source.expected(), len(splits) - 2
+    same_pairs(workers.run(0), expected[0])
+    for epoch in range(1, last):
+        workers.rows(epoch, 0)
+    assert not EpochLog(source.directory, source.options).has(1)
+    same_pairs(workers.run(last), expected[last])
+    assert workers.answer(last, 1)[1].report["replayed"] < last
+    same_pairs(workers.run(last + 1), expected[last + 1])
+
+
 def test_an_epoch_that_has_passed_is_refused(tmp_path, workers_of):
     source = Source(tmp_path, streams(), SPLITS, "none")
     workers = workers_of(source)
@@ -409,6 +428,25 @@ def test_another_join_in_the_same_place_is_refused(tmp_path, workers_of):
         ),
     ):
         workers_of(other).run(0)
+
+
+def test_another_join_that_looks_the_same_is_refused_unless_its_rows_are(tmp_path, workers_of):
+    """Two calls of one query; what an earlier start of the query was told is its own affair."""
+    tables = streams()
+    source = Source(tmp_path, tables, SPLITS, "none")
+    other = Source(tmp_path, [tables[0].slice(1), tables[1]], SPLITS, "none", run="b")
+    first, second = workers_of(source), workers_of(other)
+    same_pairs(first.rows(0, run="1"), source.expected()[0])
+    sentence = (
+        f"epoch 0 of {source.directory} was begun with other rows by a join that looks the same: "
+        "give the functions in the inputs of the two different names"
+    )
+    for workers in (second, first):
+        with pytest.raises(StateError, match=exactly(sentence)):
+            workers.rows(0, run="1", parts=other.parts(0))
+    same_pairs(second.rows(0, run="2"), source.expected()[0])
+    source.run = "c"
+    same_pairs(workers_of(source).rows(0, run="1"), source.expected()[0])
 
 
 def test_an_engine_workers_and_routing_may_change_with_a_restart(tmp_path, workers_of):

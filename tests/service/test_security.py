@@ -56,7 +56,7 @@ def answer_to(daemons, data, close=False):
         return frame.kind, frame.text.get("message")
 
 
-def frame_of(kind=Kind.STATUS, text=b"{}", magic=b"WSMT", version=1, length=None, body=0):
+def frame_of(kind=Kind.STATUS, text=b"{}", magic=b"WSMT", version=2, length=None, body=0):
     return HEADER.pack(magic, version, kind, len(text) if length is None else length, body) + text
 
 
@@ -64,7 +64,7 @@ def test_strange_bytes_are_refused_and_hurt_nobody(patient_daemon, tmp_path):
     daemons = patient_daemon
     refused = {
         frame_of(magic=b"GET "): "a frame begins with b'GET ': this is another protocol",
-        frame_of(version=9): "the other end speaks version 9 of the protocol, this is version 1: "
+        frame_of(version=9): "the other end speaks version 9 of the protocol, this is version 2: "
         "run the same release on both",
         frame_of(kind=99): "a frame is of the unknown kind 99",
         frame_of(length=1 << 31): "a frame's text has 2147483648 bytes, 16777216 are the most",
@@ -85,8 +85,10 @@ def test_strange_bytes_are_refused_and_hurt_nobody(patient_daemon, tmp_path):
     assert answer_to(daemons, b"", close=True) is None
     # Commands that are whole frames, and no jobs.
     for job in (None, 7, "{}", "[1]", json.dumps({"parts": [{}]})):
-        kind, message = answer_to(daemons, frame_of(Kind.RUN, json.dumps({"job": job}).encode()))
-        assert kind is Kind.ERROR and message.startswith("this is not a job: ")
+        for command in (Kind.RUN, Kind.AHEAD):
+            data = frame_of(command, json.dumps({"job": job}).encode())
+            kind, message = answer_to(daemons, data)
+            assert kind is Kind.ERROR and message.startswith("this is not a job: ")
     source = Source(tmp_path, streams(), [(40, 44)], "none")
     assert sorted(pairs_of(daemons.client().run(source.job(0)))) == source.expected()[0]
 
@@ -182,6 +184,17 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path):
 def test_a_daemon_that_does_not_start_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.executable", "/bin/false")
     sentence = "the worker daemon does not start: exit code 1"
+    with pytest.raises(ServiceError, match=exactly(sentence)):
+        WorkerClient.connect(directory=str(tmp_path / "run"))
+
+
+def test_a_daemon_that_takes_for_ever_to_start_is_an_error(tmp_path, monkeypatch):
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nexec sleep 1000\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(slow))
+    monkeypatch.setattr("host.service.client._START_S", 0.1)
+    sentence = "the worker daemon does not start: it is not up after 0.1 s"
     with pytest.raises(ServiceError, match=exactly(sentence)):
         WorkerClient.connect(directory=str(tmp_path / "run"))
 
