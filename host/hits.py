@@ -84,7 +84,8 @@ class Hits:
     @cached_property
     def edges(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The rids [first, end) that each probe sees, if its places follow the arrivals."""
-        edges = edges_of(self.first, self.last, self.base, self.carried.get(TIME))
+        times = self.carried.get(TIME)
+        edges = edges_of(self.first, self.last, self.base, times, self.probe.order)
         if edges is None:
             return None
         first, end = edges

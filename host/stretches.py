@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -30,18 +31,42 @@ class Stretch:
 
 
 def edges_of(
-    first: np.ndarray, last: np.ndarray, base: int, times: np.ndarray | None
+    first: np.ndarray,
+    last: np.ndarray,
+    base: int,
+    times: np.ndarray | None,
+    order: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The rids [first, end) of the places from `first` to `last`, if places follow arrivals.
 
     Rid 0 is row `base`. `times` are the places by rid; without them a row's number is its place.
+    `order` has the arrivals of the probes, by which they are searched for faster.
     """
     if times is not None:
         if (times[1:] < times[:-1]).any():
             return None
-        return np.searchsorted(times, first, "left"), np.searchsorted(times, last, "right")
+        return _ranks(times, first, "left", order), _ranks(times, last, "right", order)
     # Places may be as far away as 64 bits reach.
     return np.maximum(first, base) - base, np.minimum(last, base + _RIDS) - base + 1
+
+
+def _ranks(
+    times: np.ndarray, places: np.ndarray, side: Literal["left", "right"], order: np.ndarray | None
+) -> np.ndarray:
+    """np.searchsorted; most windows reach beyond a subwindow at one end, which needs no search."""
+    if not len(times) or not len(places):
+        return np.zeros(len(places), np.int64)
+    if side == "left" and places.max() <= times[0]:
+        return np.zeros(len(places), np.int64)
+    if side == "right" and places.min() >= times[-1]:
+        return np.full(len(places), len(times))
+    if order is None:
+        return np.searchsorted(times, places, side)
+    # Times that come in their order are searched for in a cache that is warm.
+    arrived = np.full(int(order.max()) + 1, times[0])
+    arrived[order] = places
+    ranks: np.ndarray = np.searchsorted(times, arrived, side)[order]
+    return ranks
 
 
 def sight_of(first: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
