@@ -16,7 +16,7 @@ from pyspark.sql.streaming.listener import (
     QueryTerminatedEvent,
 )
 
-from spark_bridge.metrics import PREFIX
+from spark_bridge.metrics import TOTAL, join_of
 
 __all__ = ["Board", "JoinListener", "JoinState"]
 
@@ -85,14 +85,16 @@ class Board:
         self, query: str, batch: int, seconds: float, observed: Mapping[str, Any]
     ) -> None:
         """Metrics of one micro-batch: name of the observation -> a row of metrics."""
+        # A join that was called for twice did its work once: either report is the whole.
+        joins = {join_of(name): row.get(TOTAL) for name, row in observed.items()}
+        joins.pop(None, None)
         with self._lock:
-            for name, metrics in observed.items():
-                if name.startswith(PREFIX):
-                    join = name.removeprefix(PREFIX)
-                    fresh = JoinState(query, join, self._names.get(query, query[:8]))
-                    state = self._states.setdefault((query, join), fresh)
-                    state.state = "running"
-                    state.take(batch, seconds, metrics)
+            for join, metrics in joins.items():
+                assert join is not None and metrics is not None
+                fresh = JoinState(query, join, self._names.get(query, query[:8]))
+                state = self._states.setdefault((query, join), fresh)
+                state.state = "running"
+                state.take(batch, seconds, metrics)
 
     def ended(self, query: str, failure: str | None) -> None:
         with self._lock:
@@ -116,7 +118,7 @@ class JoinListener(StreamingQueryListener):
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         done = event.progress
-        observed = {name: row.asDict() for name, row in done.observedMetrics.items()}
+        observed = {name: row.asDict(recursive=True) for name, row in done.observedMetrics.items()}
         self.board.progressed(str(done.id), done.batchId, done.batchDuration / 1000, observed)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:

@@ -11,18 +11,19 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-__all__ = ["METRICS", "PREFIX", "REPORT", "observed", "report_row", "with_report_column"]
+__all__ = ["REPORT", "TOTAL", "join_of", "observed", "report_row", "with_report_column"]
 
 REPORT = "__report"
 #: Observed metrics of a join are under this and the name of its state.
 PREFIX = "watersmeet_"
-#: Metric -> how the workers' values become one.
+#: Metric -> how the workers' values become one: added, or the largest.
 METRICS = {
-    "tuples_left": F.sum, "tuples_right": F.sum, "pairs": F.sum,
-    "late_left": F.sum, "late_right": F.sum,
-    "window_left": F.sum, "window_right": F.sum,
-    "device_s": F.sum, "state_bytes": F.max, "workers": F.sum,
+    "tuples_left": "add", "tuples_right": "add", "pairs": "add", "late_left": "add",
+    "late_right": "add", "window_left": "add", "window_right": "add", "device_s": "add",
+    "state_bytes": "largest", "workers": "add",
 }
+#: The one field of the observed metrics, a struct of them all.
+TOTAL = "total"
 
 
 def with_report_column(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -38,13 +39,42 @@ def report_row(report: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*arrays, pa.array([text])], schema=schema)
 
 
-def observed(results: DataFrame, join: str) -> DataFrame:
-    """The results with their metrics taken out of them."""
-    seen = results.observe(PREFIX + join, *[_metric(name) for name in METRICS])
+def observed(results: DataFrame, join: str, call: int) -> DataFrame:
+    """The results with their metrics taken out of them.
+
+    Spark wants another name for every call in a query, though they are of one join.
+    """
+    name = f"{PREFIX}{join}_{call}" if call > 1 else PREFIX + join
+    seen = results.observe(name, _total())
     return seen.where(F.col(REPORT).isNull()).drop(REPORT)
 
 
-def _metric(name: str) -> Column:
-    value = F.get_json_object(F.col(REPORT), f"$.{name}")
-    kind = "double" if name.endswith("_s") else "long"
-    return F.coalesce(METRICS[name](value.cast(kind)), F.lit(0).cast(kind)).alias(name)
+def join_of(observation: str) -> str | None:
+    """The join that observed metrics are of, by their name; None if they are of something else."""
+    if not observation.startswith(PREFIX):
+        return None
+    return observation.removeprefix(PREFIX).partition("_")[0]
+
+
+def _total() -> Column:
+    """All metrics as one struct, out of one aggregate.
+
+    Spark updates every aggregate with every pair that passes: ten of them would cost as much as
+    the rest of the way.
+    """
+    none = F.struct(*[F.lit(0).cast(_kind(name)).alias(name) for name in METRICS])
+
+    def added(total: Column, report: Column) -> Column:
+        return F.struct(*[_added(name, total[name], report).alias(name) for name in METRICS])
+
+    return F.aggregate(F.collect_list(REPORT), none, added).alias(TOTAL)
+
+
+def _added(name: str, total: Column, report: Column) -> Column:
+    own = F.coalesce(F.get_json_object(report, f"$.{name}").cast(_kind(name)), F.lit(0))
+    merged = F.greatest(total, own) if METRICS[name] == "largest" else total + own
+    return merged.cast(_kind(name))
+
+
+def _kind(name: str) -> str:
+    return "double" if name.endswith("_s") else "long"

@@ -15,8 +15,9 @@ from pyspark.sql import functions as F
 from host.options_json import to_plain
 from host.output import result_schema
 from host.partials import partial_schema
+from host.spool import AHEAD_ROWS
 from spark_bridge.columns import spark_schema, unite
-from spark_bridge.digest import join_digest
+from spark_bridge.digest import call_number, join_digest
 from spark_bridge.metrics import REPORT, observed
 from spark_bridge.options import LATE, BridgeOptions
 from spark_bridge.tasks import (
@@ -51,12 +52,13 @@ def streaming_join(
     moved = any(own is not frame for own, frame in zip(plain, (left, right), strict=True))
     united, layout = unite(plain[0], plain[1], (join.left, join.right))
     assert options.state_dir is not None
+    name = join_digest(join, left, right)
     plan = StreamPlan(
-        join=join_digest(join, left, right),
+        join=name, call=call_number(name),
         application=left.sparkSession.sparkContext.applicationId,
         state_dir=options.state_dir, options=to_plain(join), backend=join.backend,
         device=join.device, workers=workers, routing=options.routing, layout=layout,
-        schema=_task_schema(options), discard=discard,
+        schema=_task_schema(options), ahead_rows=AHEAD_ROWS, discard=discard,
     )
     reported = spark_schema(plan.schema)
     if workers == 1:
@@ -65,7 +67,7 @@ def streaming_join(
         control = united.mapInArrow(part_task(plan), spark_schema(CONTROL))
         dealt = control.repartitionById(workers, F.col(WORKER))
         results = dealt.mapInArrow(run_task(plan), reported, profile=profile)
-    results = observed(results, plan.join)
+    results = observed(results, plan.join, plan.call)
     if _is_partial(options):
         dealt = results.repartition(workers, "side", "row")
         results = dealt.mapInArrow(combine_task(join), spark_schema(result_schema(join)))

@@ -19,13 +19,22 @@ from host.options import JoinOptions
 from host.partials import combine, partial_schema
 from host.service import Job, WorkerClient
 from host.service.job import join_directory
-from host.spool import Part, write_part
+from host.spool import Message, Part, Told, write_part
 from spark_bridge.columns import Layout
 from spark_bridge.metrics import report_row, with_report_column
 from spark_bridge.options import LATE
 from spark_bridge.resources import device_of_task
 
-__all__ = ["CONTROL", "WORKER", "StreamPlan", "combine_task", "part_task", "run_alone", "run_task"]
+__all__ = [
+    "CONTROL",
+    "WORKER",
+    "StreamPlan",
+    "combine_task",
+    "directory_of",
+    "part_task",
+    "run_alone",
+    "run_task",
+]
 
 #: A control row: the worker that it goes to, and one part of the micro-batch.
 WORKER = "worker"
@@ -40,12 +49,15 @@ class StreamPlan:
     """A streaming join as its tasks know it.
 
     join         name of its state
+    call         which call of stream_join for that state this is, from 1 on
     application  the Spark application, which daemons end with
     options      host.options_json's form of the join's options
     schema       of what a worker's task gives
+    ahead_rows   after so many rows a worker that is alone may begin with them
     """
 
     join: str
+    call: int
     application: str
     state_dir: str
     options: dict[str, Any]
@@ -55,6 +67,7 @@ class StreamPlan:
     routing: str
     layout: Layout
     schema: pa.Schema
+    ahead_rows: int
     discard: bool = False
 
 
@@ -83,7 +96,7 @@ def part_task(plan: StreamPlan) -> Task:
 
     def write(batches: Batches) -> Batches:
         now = MicroBatch.of_task()
-        part = _write(plan, now, f"{now.run}-{now.partition:06}", batches)
+        part = _write(plan, now, f"{now.partition:06}", batches)
         columns = [pa.array(range(plan.workers), pa.int32()), [part.to_json()] * plan.workers]
         yield pa.RecordBatch.from_arrays([columns[0], pa.array(columns[1])], schema=CONTROL)
 
@@ -109,8 +122,14 @@ def run_alone(plan: StreamPlan) -> Task:
     """Both stages in one task, for one worker."""
 
     def run(batches: Batches) -> Batches:
-        now = MicroBatch.of_task()
-        part = _write(plan, now, f"{now.run}-all", batches)
+        now, client = MicroBatch.of_task(), _client(plan)
+        job = _job(plan, now, 0, ())
+
+        def told(name: str, messages: list[Message]) -> None:
+            client.run_ahead(job, name, messages)
+
+        # The worker joins what there is while Spark makes the rest.
+        part = _write(plan, now, "all", batches, None if plan.discard else told)
         yield from _run(plan, now, 0, (part,))
 
     return _named(run, plan, "run")
@@ -131,18 +150,29 @@ def _named(task: Task, plan: StreamPlan, what: str) -> Task:
     return task
 
 
-def _write(plan: StreamPlan, now: MicroBatch, name: str, batches: Batches) -> Part:
+def _write(
+    plan: StreamPlan, now: MicroBatch, number: str, batches: Batches, told: Told | None = None
+) -> Part:
+    """Write a part under a name that only attempts of the same task have.
+
+    Another run may cut the micro-batch otherwise, another call may have other rows.
+    """
     directory = join_directory(plan.state_dir, now.query, plan.join)
     rows = (own for batch in batches for own in plan.layout.split(batch))
-    return write_part(directory, now.epoch, name, rows)
+    name = f"{now.run}-{plan.call}-{number}"
+    return write_part(directory, now.epoch, name, rows, told, plan.ahead_rows)
+
+
+def _job(plan: StreamPlan, now: MicroBatch, worker: int, parts: tuple[Part, ...]) -> Job:
+    return Job(
+        query=now.query, run=now.run, join=plan.join, epoch=now.epoch, worker=worker,
+        workers=plan.workers, state_dir=plan.state_dir, options=plan.options,
+        routing=plan.routing, parts=parts, discard=plan.discard,
+    )
 
 
 def _run(plan: StreamPlan, now: MicroBatch, worker: int, parts: tuple[Part, ...]) -> Batches:
-    job = Job(
-        query=now.query, join=plan.join, epoch=now.epoch, worker=worker, workers=plan.workers,
-        state_dir=plan.state_dir, options=plan.options, routing=plan.routing, parts=parts,
-        discard=plan.discard,
-    )
+    job = _job(plan, now, worker, parts)
     client = _client(plan)
     for batch in client.run(job):
         yield with_report_column(batch, plan.schema)
@@ -169,14 +199,15 @@ def _client(plan: StreamPlan) -> WorkerClient:
     name = f"{plan.application} {plan.backend} {device}"
     if name not in kept:
         kept[name] = WorkerClient.connect(
-            device=device, backend=plan.backend, directory=_directory(plan), owner=_executor()
+            device=device, backend=plan.backend, directory=directory_of(plan.application),
+            owner=_executor(),
         )
     return kept[name]
 
 
-def _directory(plan: StreamPlan) -> str:
-    """One for each user and application, so that daemons end with theirs."""
-    return f"{tempfile.gettempdir()}/watersmeet-{os.geteuid()}-{plan.application}"
+def directory_of(application: str) -> str:
+    """Where its daemons are: one for each user and application, so that they end with theirs."""
+    return f"{tempfile.gettempdir()}/watersmeet-{os.geteuid()}-{application}"
 
 
 def _executor() -> int:
