@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import psutil
@@ -22,7 +23,7 @@ import pyarrow as pa
 
 from tests.spark_bridge.sparks import Folder
 
-__all__ = ["BEFORE", "DRIVER", "AFTER", "Schedule", "make_streams", "run_schedule", "truth"]
+__all__ = ["BEFORE", "DRIVER", "AFTER", "Run", "Schedule", "make_streams", "run_schedule", "truth"]
 
 #: What a task may do to itself and its daemon, before the worker has run the micro-batch ...
 BEFORE = ("fail before", "crash before", "daemon before")
@@ -30,6 +31,8 @@ BEFORE = ("fail before", "crash before", "daemon before")
 AFTER = ("fail after", "crash after", "daemon during", "daemon after")
 #: What the driver does with a micro-batch.
 DRIVER = ("take", "twice", "sink fails", "stop", "all daemons while down")
+#: What only a cluster can do: lose an executor, and run a slow task a second time beside the first.
+EXECUTOR, SLOW_BEFORE, SLOW_AFTER = "executor", "slow before", "slow after"
 BATCHES, ROWS = 6, 150
 ON, WINDOW, LATENESS = "l.x BETWEEN r.x - 4 AND r.x + 4", "40 seconds", "20 seconds"
 
@@ -62,15 +65,35 @@ class Schedule:
         """The fault of this task's micro-batch, if it is one of these and is still to come."""
         from pyspark import TaskContext
 
-        epoch = int(TaskContext.get().getLocalProperty("streaming.sql.batchId"))
+        context = TaskContext.get()
+        epoch = int(context.getLocalProperty("streaming.sql.batchId"))
         fault = self.faults[epoch] if epoch < len(self.faults) else "none"
-        return fault if fault in faults and self.first_time(f"{epoch} {fault}") else None
+        if fault not in faults:
+            return None
+        if self.first_time(f"{epoch} {fault}"):
+            return fault
+        if fault in (SLOW_BEFORE, SLOW_AFTER) and context.attemptNumber() > 0:
+            self.first_time(f"{epoch} twin")
+        return None
+
+    def wait_for_twin(self):
+        """A task that takes until Spark has begun it a second time: its twin overtakes it."""
+        from pyspark import TaskContext
+
+        epoch = TaskContext.get().getLocalProperty("streaming.sql.batchId")
+        patience_s = 120
+        while not os.path.exists(f"{self.marks}/{epoch} twin") and patience_s > 0:
+            time.sleep(0.05)
+            patience_s -= 0.05
+        time.sleep(1)
 
 
 def before(schedule):
     """A task of one of the inputs: what goes wrong before the worker is asked."""
     def task(batches):
-        fault = schedule.due(BEFORE)
+        fault = schedule.due((*BEFORE, SLOW_BEFORE))
+        if fault == SLOW_BEFORE:
+            schedule.wait_for_twin()
         if fault == "fail before":
             raise Fault("a task fails before its worker ran")
         if fault == "crash before":
@@ -85,10 +108,14 @@ def before(schedule):
 def after(schedule):
     """A task on the results: what goes wrong once the worker has begun to answer."""
     def task(batches):
-        fault = schedule.due(AFTER)
+        fault = schedule.due((*AFTER, EXECUTOR, SLOW_AFTER))
         if fault == "daemon during":
             kill_daemons()
+        if fault == EXECUTOR:
+            next(one for one in psutil.Process().parents() if one.name() == "java").kill()
         yield from batches
+        if fault == SLOW_AFTER:
+            schedule.wait_for_twin()
         if fault == "daemon after":
             kill_daemons()
         if fault == "crash after":
@@ -145,19 +172,23 @@ def truth(folder):
 class Run:
     """A query under a schedule, started again until it is through."""
 
-    def __init__(self, folder, schedule, name):
+    def __init__(self, folder, schedule, name, **options):
         self.folder, self.schedule, self.name = folder, schedule, name
+        # By default the engine whose daemon starts soonest.
+        self.options = {"backend": "numpy", **options}
         self.got, self.starts = {}, 0
 
     def frame(self):
         from spark_bridge import stream_join
 
         left, right = self.folder.stream("left"), self.folder.stream("right")
-        pairs = stream_join(
-            left.mapInArrow(before(self.schedule), left.schema), right, ON, WINDOW, time="ts",
-            lateness=LATENESS, workers=self.schedule.workers, select=["l.id", "r.id"],
-            state_dir=self.folder.state, backend="numpy",  # whose daemon starts soonest
-        )
+        # So few rows are enough for a worker to begin while the rest is being made.
+        with mock.patch("spark_bridge.streaming.AHEAD_ROWS", ROWS // 2):
+            pairs = stream_join(
+                left.mapInArrow(before(self.schedule), left.schema), right, ON, WINDOW, time="ts",
+                lateness=LATENESS, workers=self.schedule.workers, select=["l.id", "r.id"],
+                state_dir=self.folder.state, **self.options,
+            )
         return pairs.mapInArrow(after(self.schedule), pairs.schema)
 
     def sink(self, batch, number):
@@ -198,9 +229,9 @@ class Run:
                     kill_daemons()
 
 
-def run_schedule(folder, schedule, name, expected):
+def run_schedule(folder, schedule, name, expected, **options):
     """AssertionError unless the output is exactly what is expected."""
-    found = Run(folder, schedule, name).finish()
+    found = Run(folder, schedule, name, **options).finish()
     missing, extra = expected - found, found - expected
     assert not missing and not extra, (
         f"{schedule.faults} with {schedule.workers} workers: {missing.total()} pairs are missing, "

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 __all__ = ["Folder", "new_session", "rows_of", "same"]
 
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -16,6 +17,9 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "Europe/Berlin",
     "spark.driver.memory": "1g",
     "spark.driver.host": "127.0.0.1",
+    # Sessions of a minute: the JVM's second compiler would take longer than it saves.
+    "spark.driver.extraJavaOptions": _SHORT_LIVED,
+    "spark.executor.extraJavaOptions": _SHORT_LIVED,
     "spark.sql.streaming.checkpointFileManagerClass":
         "org.apache.spark.sql.execution.streaming.checkpointing."
         "FileSystemBasedCheckpointFileManager",

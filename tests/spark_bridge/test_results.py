@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from rich.console import Console
 
 from spark_bridge import stream_join
+from spark_bridge.digest import normalised
 from spark_bridge.listener import Board, JoinListener
 from spark_bridge.live_table import live_table
 from spark_bridge.page import Page
@@ -56,6 +57,62 @@ def test_a_stream_joins_itself(streams):
     pairs = stream_join(one, one, f"{BAND} AND l.id < r.id", "none", state_dir=streams.state,
                         select=["l.id", "r.id"])
     same(streams.results(pairs), expected(streams, f"{BAND} AND l.id < r.id", "left", "left"))
+
+
+def test_one_join_may_be_asked_for_twice(streams):
+    """Two calls that say the same: its rows come twice, and its metrics are told once."""
+    board = Board()
+    listener = JoinListener(board).attach(streams.spark)
+    one, two = (
+        stream_join(streams.stream("left"), streams.stream("right"), BAND, "rows 30", workers=2,
+                    state_dir=streams.state, select=["l.id", "r.id"])
+        for _ in range(2)
+    )
+    found = streams.results(one.union(two).union(one))
+    streams.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    streams.spark.streams.removeListener(listener)
+    wanted = run_join(BAND, "rows 30", *(readings(sum(CUTS), seed) for seed in range(2)),
+                      [(cut, cut) for cut in CUTS])
+    same(found, sorted([*wanted] * 3, key=repr))
+    [state] = board.states()
+    assert (state.tuples, state.pairs) == (2 * sum(CUTS), len(wanted))
+
+
+def test_joins_that_only_look_the_same_are_refused(streams):
+    """A plan says of a function no more than its name."""
+    left = streams.stream("left")
+    joins = [
+        stream_join(
+            left.withColumn("x", F.udf(lambda x, by=by: x + by, "long")("x")),
+            streams.stream("right"), BAND, "rows 30", state_dir=streams.state,
+            select=["l.id", "r.id"], backend="numpy")
+        for by in (0, 40)
+    ]
+    with pytest.raises(Exception, match="was begun with other rows by a join that looks the same"):
+        streams.run(joins[0].union(joins[1]))
+
+
+def test_the_name_of_a_joins_state_is_the_same_in_its_next_life(streams, spark):
+    """Also that of a join after a join; and it is another one for every other source."""
+    def named(*frames):
+        joined = stream_join(*frames, "l.x < r.x", "rows 3", state_dir=streams.state)
+        return re.search(r"watersmeet_run_(\w+)", normalised(joined))[1], joined
+
+    def chain():
+        first = named(streams.stream("left"), streams.stream("right", files=2))
+        second = named(first[1].select(F.col("l_x").alias("x")), streams.stream("third"))
+        return first[0], second[0]
+
+    life = chain()
+    assert life[0] != life[1]
+    spark.range(3).observe("else", F.count("*"))  # Spark numbers observations
+    assert chain() == life
+    rates = [spark.readStream.format("rate").option("rowsPerSecond", rate).load()
+             for rate in (1, 2, 1)]
+    names = [named(*[rate.withColumnRenamed("value", "x")] * 2)[0] for rate in rates]
+    assert names[0] == names[2] != names[1]
+    bare = [normalised(rate) for rate in rates]
+    assert bare[0] == bare[2] != bare[1]
 
 
 def test_joins_follow_joins_and_other_operators(streams):

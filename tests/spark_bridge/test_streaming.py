@@ -1,16 +1,20 @@
 """Streams through Spark: the results are those of Spark's own batch join of the same rows."""
 
+import subprocess
+import sys
 from functools import reduce
 
 import pytest
 from pyspark.sql import functions as F
 
+from host.service import WorkerClient
 from spark_bridge import stream_join
+from spark_bridge.tasks import directory_of
 from tests.helpers import arrival_of, expected_pairs, null_safe, same_pairs
 from tests.spark_bridge.data import mixed_rows
 from tests.spark_bridge.sparks import Folder, rows_of, same
 
-pytestmark = [pytest.mark.spark, pytest.mark.opencl, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.opencl, pytest.mark.sim, pytest.mark.slow]
 
 LEFT, RIGHT = mixed_rows(260, 11), mixed_rows(230, 12)
 #: Rows of the two streams in each micro-batch.
@@ -33,6 +37,8 @@ CASES = {
     "plain times": ("l.n = r.n", "none", {"workers": 3, "routing": "contrand:2"}),
     "date of a zoned time": ("CAST(l.ts AS DATE) = r.day AND l.i = r.i", "none", {}),
     "one side only": ("l.i > 40 AND r.k = 'ab'", "30 seconds", {}),
+    "band, gateware": ("l.i BETWEEN r.i - 2 AND r.i + 2", "20 seconds", {"backend": "rtl"}),
+    "doubles, gateware, two workers": ("l.f > r.f", "10 seconds", {"backend": "rtl", "workers": 2}),
     "rows": ("l.i BETWEEN r.i - 3 AND r.i + 3", "rows 40,25", {}),
     "rows, two workers": ("l.i BETWEEN r.i - 3 AND r.i + 3", "rows 30,45", {"workers": 2}),
 }
@@ -57,8 +63,35 @@ def joined(folder, on, window, options):
     )
 
 
+#: A worker daemon whose gateware is as small as can be.
+_SERVE = """
+import sys
+from pathlib import Path
+import host.backends.rtl_backend
+from host.__main__ import main
+cores = Path(sys.argv.pop(1))
+host.backends.rtl_backend.library_directory = lambda: cores
+sys.exit(main())
+"""
+
+
 @pytest.fixture(scope="module")
-def found(streams):
+def gateware(spark, small_cores):
+    """A standing daemon of the session, which tasks find in place of one of their own."""
+    directory = directory_of(spark.sparkContext.applicationId)
+    command = [sys.executable, "-c", _SERVE, str(small_cores), "serve", "--backend", "rtl",
+               "--directory", directory]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as daemon:
+        assert daemon.stderr.readline() == f"watersmeet: serving {directory}/rtl-default.sock\n"
+        yield
+        with WorkerClient.connect(backend="rtl", directory=directory, start=False) as client:
+            joins = client.status()["joins"]
+        daemon.terminate()
+    assert len(joins) == 3, "one worker and two"
+
+
+@pytest.fixture(scope="module")
+def found(streams, gateware):
     """The rows of every case: all of them are joins of one query."""
     tagged = [
         joined(streams, *case).select(F.lit(name).alias("case"), "*")
