@@ -4,6 +4,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -88,5 +89,6 @@ def _options() -> JoinOptions:
 def _kill(place: str) -> None:
     for process in psutil.process_iter(["cmdline"]):
         if f"{place}/daemon" in (process.info["cmdline"] or []):
-            process.kill()
-            process.wait()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+                process.wait()

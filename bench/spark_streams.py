@@ -34,6 +34,8 @@ _SETTINGS = {
     "spark.driver.memory": "6g",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
+    # However late this program looks, the measured micro-batches are still there.
+    "spark.sql.streaming.numRecentProgressUpdates": "100000",
     "spark.sql.streaming.checkpointFileManagerClass":
         "org.apache.spark.sql.execution.streaming.checkpointing."
         "FileSystemBasedCheckpointFileManager",
@@ -146,7 +148,8 @@ class Timed:
 
     seconds       of each
     tuples_per_s  in the best of them
-    state_bytes   that its state took in memory, where Spark says so
+    state_bytes   that its state took in memory: for Spark's own joins what Spark says, for ours by
+                  how much the worker daemon has grown since before the query, all in all
     """
 
     seconds: list[float]
@@ -167,23 +170,22 @@ def timed(
     first = -(-load.rows // load.batch) if warm is None else warm
     try:
         frame = make(place)
+        spark = frame.sparkSession
         for name, value in settings.items():
-            frame.sparkSession.conf.set(name, value)
+            spark.conf.set(name, value)
+        before = _daemon_bytes(spark.sparkContext.applicationId)
         query = (
             frame.writeStream.format("noop")
             .option("checkpointLocation", f"{place}/checkpoint").start()
         )
         while query.isActive and _done(query) < first + measured:
             time.sleep(0.02)
-        progress = query.recentProgress
-        operators = progress[-1].stateOperators
-        memory = sum(one.memoryUsedBytes for one in operators)
-        if not operators:
-            memory = _daemon_bytes(frame.sparkSession.sparkContext.applicationId)
-        query.stop()
         if query.exception() is not None:
             raise RuntimeError(str(query.exception()))
-        return _summary(progress, first, measured, memory)
+        progress = query.recentProgress
+        grown = _daemon_bytes(spark.sparkContext.applicationId) - before
+        query.stop()
+        return _summary(progress, first, measured, grown)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -193,20 +195,22 @@ def _done(query: Any) -> int:
     return last.batchId + 1 if last else 0
 
 
-def _summary(progress: Any, first: int, measured: int, memory: int) -> Timed:
+def _summary(progress: Any, first: int, measured: int, grown: int) -> Timed:
     chosen = [one for one in progress if first <= one.batchId < first + measured]
     seconds = [one.durationMs["triggerExecution"] / 1000 for one in chosen]
     rates = [one.numInputRows / s for one, s in zip(chosen, seconds, strict=True)]
-    return Timed(seconds, max(rates), memory)
+    stores = [one.memoryUsedBytes for one in chosen[-1].stateOperators]
+    return Timed(seconds, max(rates), sum(stores) if stores else grown)
 
 
 def _daemon_bytes(application: str) -> int:
-    """What the worker daemons of this application hold, all of it."""
+    """What the worker daemons of this application hold for themselves, all of it."""
     held = 0
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or []
         if "serve" in words and any(application in word for word in words):
             # Daemons of other applications end while this looks at them.
             with suppress(psutil.NoSuchProcess):
-                held += process.memory_info().rss
+                memory = process.memory_info()
+                held += memory.rss - memory.shared
     return held
