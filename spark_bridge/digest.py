@@ -14,11 +14,12 @@ __all__ = ["call_number", "join_digest", "normalised"]
 #: Options that decide what the result is; the log does not depend on the others.
 _MEANING = ("on", "window", "time", "lateness", "emit", "select", "aggregates", "late", "order")
 #: What may be another one in the next life of the same query: the numbers of expressions, plans,
-#: objects, observations (at the end of their line) and calls, and how much a micro-batch takes.
+#: objects, observations (at the end of their line; our own say nothing) and variables of
+#: functions, and how much a micro-batch takes.
 _PASSING = re.compile(
     r"#\d+L?|@[0-9a-f]+|plan_id=\d+"
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-    r"|(?<=CollectMetrics )watersmeet_\w+|(?<=\]), \d+$"
+    r"|(?<=CollectMetrics )watersmeet_.*$|(?<=\]), \d+$|(?<=\blambda \w)_\d+"
     r"|(?i:\b(max|min)\w+PerTrigger=[^,\]]*(, )?)",
     re.MULTILINE,
 )

@@ -99,7 +99,8 @@ def test_the_name_of_a_joins_state_is_the_same_in_its_next_life(streams, spark):
         return re.search(r"watersmeet_run_(\w+)", normalised(joined))[1], joined
 
     def chain():
-        first = named(streams.stream("left"), streams.stream("right", files=2))
+        listed = streams.stream("left").withColumn("all", F.transform(F.array("x"), lambda x: -x))
+        first = named(listed, streams.stream("right", files=2))
         second = named(first[1].select(F.col("l_x").alias("x")), streams.stream("third"))
         return first[0], second[0]
 
