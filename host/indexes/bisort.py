@@ -87,7 +87,8 @@ class BISortIndex:
         are so many probes that the next one's place is near, in the main array.
         """
         dense = probes * _NEAR > self._main
-        return np.array([0, 0, self.capacity, self.capacity, 0 if dense else -1])
+        near = 0 if dense else -1
+        return np.array([0, 0, self.capacity, self.capacity, near, near])
 
     @property
     def _searched(self) -> tuple[np.ndarray, np.ndarray, int, int, int]:
@@ -157,16 +158,20 @@ def _bound(keys, index, main, partition, key):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _next_bound(keys, index, main, key, state):  # type: ignore[no-untyped-def]
-    """The main array's first place at or behind the key, near that of the key before if dense."""
-    place = state[4]
+def _next_bound(keys, index, main, key, state, which):  # type: ignore[no-untyped-def]
+    """The main array's first place at or behind the key, near that of the key before if dense.
+
+    `which` bound of an interval it is: the searches of the two begin apart.
+    """
+    place = state[4 + which]
     if place >= 0 and (place == 0 or keys[place - 1] < key):
         more = keys_below(keys, place, main - place, key)
         if more < LANES:
-            state[4] = place + more
+            state[4 + which] = place + more
             return place + more
-    state[0], place = _bound(keys, index, main, state[0], key)
-    state[4] = place if state[4] >= 0 else -1
+    state[which], place = _bound(keys, index, main, state[which], key)
+    if state[4 + which] >= 0:
+        state[4 + which] = place
     return place
 
 
@@ -174,11 +179,14 @@ def _next_bound(keys, index, main, key, state):  # type: ignore[no-untyped-def]
 def _ends(keys, index, main, base, buffered, lo, hi, state):  # type: ignore[no-untyped-def]
     """The runs of [lo, hi] in the main array and in the buffer; `state` is where to begin."""
     above = hi + 1 if hi < _LAST_KEY else hi
-    start = _next_bound(keys, index, main, lo, state)
-    # Most runs are short, and end among the keys that are compared at once.
-    stop = start + keys_below(keys, start, main - start, above)
+    start = _next_bound(keys, index, main, lo, state, 0)
+    # Most runs are short, and end among the keys that are compared at once; not where the run
+    # before ended behind this one's beginning.
+    stop = start + LANES
+    if max(state[5], (state[1] - 1) * _PARTITION) <= start:
+        stop = start + keys_below(keys, start, main - start, above)
     if stop - start == LANES:
-        state[1], stop = _bound(keys, index, main, max(state[0], state[1]), above)
+        stop = _next_bound(keys, index, main, above, state, 1)
     state[2] = rebound(keys, base, state[2], buffered, lo)
     other = state[2] + keys_below(keys, state[2], buffered - state[2], above)
     if other - state[2] == LANES:
