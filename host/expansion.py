@@ -31,8 +31,9 @@ _TOGETHER = 1 << 14
 class Expansion:
     """The pairs of some hits in one sequence; `offsets` counts those before each record.
 
-    records  uint32 (start, end), those of a probe side by side, `runs` of them
-    sight    uint32 (first, rows) of each probe; it is asked only where `partly`
+    records   uint32 (start, end), those of a probe side by side, `runs` of them
+    sight     uint32 (first, rows) of each probe; it is asked only where `partly`
+    arranged  columns of the stored side by position
     """
 
     hits: Hits
@@ -42,6 +43,7 @@ class Expansion:
     sight: tuple[np.ndarray, np.ndarray]
     partly: bool
     offsets: np.ndarray
+    arranged: dict[str, np.ndarray]
 
     @staticmethod
     def of(hits: Hits) -> "Expansion | None":
@@ -55,7 +57,9 @@ class Expansion:
         runs = records.shape[1]
         sight = sight_of(*hits.edges) if partly and hits.edges is not None else _NOTHING
         offsets = _offsets(words, runs, rids, sight[0], sight[1], partly)
-        return Expansion(hits, words, runs, rids, sight, partly, offsets)
+        # A subwindow that still takes tuples keeps nothing: its positions change.
+        arranged = {} if hits.kept is None else hits.kept
+        return Expansion(hits, words, runs, rids, sight, partly, offsets, arranged)
 
     def __len__(self) -> int:
         return int(self.offsets[-1])
@@ -67,7 +71,7 @@ class Expansion:
 
         `own` is that column of the probes, where `side` is theirs.
         """
-        arranged = self._arranged(words)
+        arranged = self.arranged.get(words.name)
         seen = (self.offsets, self.records, self.runs, self.rids, *self.sight)
         if side is self.hits.probe.side:
             _repeat(self.offsets, self.runs, own, begin, out)
@@ -82,20 +86,17 @@ class Expansion:
             _gather(self.offsets, self.records, self.rids, words.ring, shift, begin, out)
 
     def arrange(self, words: Words) -> None:
-        """Keep the column in the order of positions, where it pays at once and lasts.
+        """Put the column in the order of positions, where it pays at once.
 
         Runs are then copied as they are. It pays from as many pairs on as there are tuples.
         """
-        kept, rows = self.hits.kept, len(self.rids)
-        if kept is None or self.partly or words.name in kept or len(self) < rows:
+        rows = len(self.rids)
+        if self.partly or words.name in self.arranged or len(self) < rows:
             return
         whole, out = np.array([[0, rows]], np.uint32), np.empty(rows, words.ring.dtype)
         shift = words.place(self.hits.base)
         _gather(np.array([0, rows]), whole, self.rids, words.ring, shift, 0, out)
-        kept[words.name] = out
-
-    def _arranged(self, words: Words) -> np.ndarray | None:
-        return None if self.hits.kept is None else self.hits.kept.get(words.name)
+        self.arranged[words.name] = out
 
 
 _NOTHING = (np.zeros(1, np.uint32), np.zeros(1, np.uint32))

@@ -14,10 +14,11 @@ from host.condition import JoinCondition
 from host.hits import Found, Hits
 from host.joinkeys import OrderedKeys
 from host.preprocess import Prepared, SideBatch
-from host.summaries import Seen, Summaries
+from host.summaries import Summaries
 from host.targets import Target, targets_of
 from host.totals import Totals
 from host.two_keys import Rectangles
+from host.views import places_seen
 from host.worker import Worker
 from hw.spec.tuples import Side
 from hw.spec.windows import RowWindow, TimeWindow, Window
@@ -26,6 +27,9 @@ __all__ = ["JoinManager"]
 
 T = TypeVar("T")
 
+
+#: The places that each sorted probe sees, first and last.
+Seen = tuple[np.ndarray, np.ndarray]
 
 #: Waits for what a question to the workers gives, and adds it.
 Answer = Callable[[Found], None]
@@ -65,7 +69,6 @@ class JoinManager:
         arrays are valid until `store`.
         """
         probes = [self._probes(batch) for batch in prepared.sides]
-        seen = [self._seen(batch) for batch in prepared.sides]
         found = Found(
             (np.zeros(len(probes[0]), np.int64), np.zeros(len(probes[1]), np.int64)),
             (
@@ -73,8 +76,9 @@ class JoinManager:
                 Totals(len(probes[1]), self.measures[Side.LEFT]),
             ),
         )
-        if counting and self._summaries.find(prepared, probes, seen, found):
+        if counting and self._summaries.find(prepared, probes, found):
             return found
+        seen = [places_seen(self.window, batch) for batch in prepared.sides]
         asked = [
             self._ask_chain(prepared.sides[side], probes[side], seen[side], counting)
             for side in Side
@@ -101,12 +105,6 @@ class JoinManager:
         beside = second.intervals(batch.side, batch.seconds)
         rectangles = Rectangles.of(wanted, beside)
         return Probes(batch.side, batch.keys, wanted=wanted, rectangles=rectangles)
-
-    def _seen(self, batch: SideBatch) -> tuple[np.ndarray, np.ndarray]:
-        """The places that each sorted probe sees, first and last."""
-        place = batch.times if isinstance(self.window, TimeWindow) else batch.before
-        assert place is not None
-        return self.window.seen(batch.side, place[batch.order])
 
     def _ask_chain(
         self, batch: SideBatch, probes: Probes, seen: Seen, counting: bool
@@ -175,12 +173,16 @@ class JoinManager:
 
     # What the batch leaves behind: its tuples in the newest subwindow, the oldest expired.
 
-    def store(self, prepared: Prepared) -> None:
-        """INSERT the batch and EXPIRE what no later tuple can see."""
+    def insert(self, prepared: Prepared) -> list[Future[None]]:
+        """INSERT the batch; `store` waits for it. Nothing may ask for what was found before."""
         waiting: list[Future[None]] = []
         for batch in prepared.sides:
             waiting += self._insert(batch)
-        for future in waiting:
+        return waiting
+
+    def store(self, prepared: Prepared, waiting: list[Future[None]] | None = None) -> None:
+        """INSERT the batch, unless that is under way, and EXPIRE what no later tuple can see."""
+        for future in self.insert(prepared) if waiting is None else waiting:
             future.result()
         self.expire(prepared.watermarks)
 

@@ -1,6 +1,7 @@
 """PanJoin step 2, preprocessing: join fields out of the tuples, late ones marked, keys sorted."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +20,10 @@ from hw.spec.tuples import Side, tuple_dtype
 from hw.spec.windows import TimeWindow, Window
 
 __all__ = ["Prepared", "SideBatch", "Preprocessor"]
+
+
+#: Tuples from which on the streams of a batch are prepared by a thread each.
+_LARGE_BATCH = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -124,13 +129,25 @@ class Preprocessor:
         self.time_columns = time_columns
         self.watermarks = watermarks
         self.totals = [0, 0]
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="watersmeet-sort")
 
     def prepare(self, arrivals: Arrivals) -> Prepared:
-        totals = list(self.totals)
-        sides = [self._side(side, arrivals, totals) for side in Side]
+        left, right = self._sides(arrivals, list(self.totals))
         for side in Side:
             self.totals[side] += len(arrivals.positions[side])
-        return Prepared((sides[0], sides[1]), (self.watermarks[0].time, self.watermarks[1].time))
+        return Prepared((left, right), (self.watermarks[0].time, self.watermarks[1].time))
+
+    def _sides(self, arrivals: Arrivals, totals: list[int]) -> tuple[SideBatch, SideBatch]:
+        """Both streams, which share nothing: side by side where the batch is worth it."""
+        if len(arrivals) < _LARGE_BATCH:
+            left, right = (self._side(side, arrivals, totals) for side in Side)
+            return left, right
+        beside = self._thread.submit(self._side, Side.RIGHT, arrivals, totals)
+        try:
+            left = self._side(Side.LEFT, arrivals, totals)
+        finally:
+            wait([beside])
+        return left, beside.result()
 
     def _side(self, side: Side, arrivals: Arrivals, totals: list[int]) -> SideBatch:
         rows, positions = arrivals.rows[side], arrivals.positions[side]
@@ -180,12 +197,16 @@ _HALF, _LOWER = np.uint64(32), np.uint64(0xFFFF_FFFF)
 def _sorted_by_key(keys: np.ndarray, matchable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Offsets of the matchable tuples by (key, arrival), and their keys."""
     offsets = np.arange(len(keys)) if matchable.all() else np.flatnonzero(matchable)
-    if keys.dtype.itemsize == 4 and len(keys) < 1 << 31:
+    keys = keys if len(offsets) == len(keys) else keys[offsets]
+    if keys.dtype.itemsize == 4 and len(matchable) < 1 << 31:
         # One sort of packed words is several times faster than an argsort.
-        packed = (keys[offsets].astype(np.int64) << 32) | offsets
+        packed = keys.astype(np.int64)
+        packed <<= 32
+        packed |= offsets
         packed.sort()
-        return packed & 0x7FFF_FFFF, (packed >> 32).astype(keys.dtype)
-    keys = keys[offsets]
+        keys = (packed >> 32).astype(keys.dtype)
+        packed &= 0x7FFF_FFFF
+        return packed, keys
     least, largest = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
     if keys.dtype.itemsize == 8 and largest - least < 1 << 32:
         words = ((keys - least).view(np.uint64) << _HALF) | offsets.view(np.uint64)

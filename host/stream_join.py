@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -246,10 +247,12 @@ class StreamJoin:
         """Steps 3 to 5 of one batch, in the pipeline's thread."""
         self._enter(prepared)
         found = self.manager.find(prepared, counting=self._only_counts)
+        # Where results ask nothing more of the window, it moves on while they are made.
+        waiting = None if found.hits else self.manager.insert(prepared)
         for result, pairs in self._output.results(prepared, found):
             self.metrics.pairs += pairs
             yield result
-        self._leave(prepared)
+        self._leave(prepared, waiting)
 
     def _enter(self, prepared: Prepared) -> None:
         """The batch's rows can be asked for from here on."""
@@ -257,9 +260,9 @@ class StreamJoin:
             self.stores[side].append(prepared.sides[side].rows)
             self._set_late_aside(prepared, side)
 
-    def _leave(self, prepared: Prepared) -> None:
+    def _leave(self, prepared: Prepared, waiting: list[Future[None]] | None = None) -> None:
         """The batch's tuples are in the window from here on."""
-        self.manager.store(prepared)
+        self.manager.store(prepared, waiting)
         self._drop_rows()
         self.metrics.batches += 1
 

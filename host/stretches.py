@@ -6,6 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+from hw.spec.windows import Sight
+
 __all__ = ["Stretch", "edges_of", "sight_of"]
 
 _RIDS = 1 << 32
@@ -16,8 +18,7 @@ class Stretch:
     """A subwindow, or the tuples of the batch itself, which are not stored yet.
 
     number   of the subwindow; None for `tuples`, sorted as for an insert
-    sight    uint32 for each probe, (first, rows): it sees `rows` rids from `first` on; None where
-             every probe sees all
+    sight    what each probe sees of it; None where every probe sees all
     carried  arrays by rid: the measures
     nulls    names among them that are 0 somewhere; for one that says what is known, the others
              are nothing but a count
@@ -25,7 +26,7 @@ class Stretch:
 
     number: int | None
     tuples: np.ndarray | None
-    sight: tuple[np.ndarray, np.ndarray] | None
+    sight: Sight | None
     carried: Mapping[str, np.ndarray]
     nulls: Set[str] = frozenset()
 
@@ -70,6 +71,6 @@ def _ranks(
 
 
 def sight_of(first: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rids [first, end) as a Stretch has them; `first` is not negative."""
+    """Rids [first, end) as uint32 first and rows; `first` is not negative."""
     rows = np.minimum(np.maximum(end - first, 0), _RIDS - 1)
     return np.minimum(first, _RIDS - 1).astype(np.uint32), rows.astype(np.uint32)

@@ -4,25 +4,20 @@ The engine is told what each probe sees of every subwindow and of the batch itse
 record and no pair leaves it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-
-import numpy as np
 
 from host.aggregates import Measure, Part
 from host.backend import Backend, Probes, Summary
-from host.chain import TIME, Chain, Subwindow
+from host.chain import Chain
 from host.hits import Found
 from host.preprocess import Prepared, SideBatch
-from host.stretches import Stretch, edges_of, sight_of
+from host.stretches import Stretch
+from host.views import View, view_of
 from host.worker import Worker
 from hw.spec.tuples import Side
 
-__all__ = ["Seen", "Summaries"]
-
-#: The places that each sorted probe sees, first and last.
-Seen = tuple[np.ndarray, np.ndarray]
+__all__ = ["Summaries"]
 
 #: Batches for which an engine that could not is not asked again.
 _PATIENCE = 64
@@ -40,14 +35,12 @@ class Summaries:
         self._chains, self._workers, self._measures = chains, workers, measures
         self._refused = 0
 
-    def find(
-        self, prepared: Prepared, probes: Sequence[Probes], seen: Sequence[Seen], found: Found
-    ) -> bool:
+    def find(self, prepared: Prepared, probes: Sequence[Probes], found: Found) -> bool:
         """Add what the batch finds to `found`; False, and nothing added, where it cannot be."""
         if self._refused:
             self._refused -= 1
             return False
-        asked = [self._ask(prepared, probes[side], seen[side]) for side in Side]
+        asked = [self._ask(prepared, probes[side]) for side in Side]
         if any(futures is None for futures in asked):
             return False
         answers = [[future.result() for future in futures or ()] for futures in asked]
@@ -66,22 +59,18 @@ class Summaries:
         for measure, total in zip(self._measures[side.other], totals, strict=True):
             found.totals[side].add(measure, total)
 
-    def _ask(
-        self, prepared: Prepared, probes: Probes, seen: Seen
-    ) -> list[Future[Summary | None]] | None:
+    def _ask(self, prepared: Prepared, probes: Probes) -> list[Future[Summary | None]] | None:
         """One command to each worker that holds something the probes see."""
         if not len(probes):
             return []
-        chain, span = self._chains[probes.side.other], _Span.of(seen)
+        chain = self._chains[probes.side.other]
+        view = view_of(chain.window, prepared.sides[probes.side])
         stretches: list[list[Stretch]] = [[] for _ in self._workers]
-        for subwindow in chain:
-            if not subwindow.stored or not span.touches(subwindow):
-                continue
-            stretch = _stretch_of(subwindow, seen, span)
+        for worker, stretch in _stretches(chain, view):
             if stretch is None:
                 return None
-            stretches[subwindow.worker].append(stretch)
-        own = _own_batch(prepared.sides[probes.side], prepared.sides[chain.side], seen)
+            stretches[worker].append(stretch)
+        own = _own_batch(prepared.sides[chain.side], view)
         if own is None:
             return None
         stretches[chain.turn] += own
@@ -114,46 +103,31 @@ class Summaries:
         return command
 
 
-@dataclass(frozen=True)
-class _Span:
-    """Places that some probe sees, and those that all see; both ends belong to it."""
+def _stretches(chain: Chain, view: View) -> Iterator[tuple[int, Stretch | None]]:
+    """The worker and the stretch of every subwindow that some probe sees.
 
-    some: tuple[int, int]
-    all_see: tuple[int, int]
-
-    @staticmethod
-    def of(seen: Seen) -> "_Span":
-        first, last = seen
-        some = int(first.min()), int(last.max())
-        return _Span(some, (int(first.max()), int(last.min())))
-
-    def touches(self, subwindow: Subwindow) -> bool:
-        return subwindow.largest >= self.some[0] and subwindow.smallest <= self.some[1]
-
-    def covers(self, subwindow: Subwindow) -> bool:
-        return self.all_see[0] <= subwindow.smallest and subwindow.largest <= self.all_see[1]
+    None where places do not follow arrivals and some probe sees a part.
+    """
+    some, all_see = view.some, view.all_see
+    for subwindow in chain:
+        if not subwindow.stored or subwindow.largest < some[0] or subwindow.smallest > some[1]:
+            continue
+        covered = all_see[0] <= subwindow.smallest and subwindow.largest <= all_see[1]
+        sight = None if covered else view.of(subwindow)
+        if sight is None and not covered:
+            yield subwindow.worker, None
+            return
+        carried = {name: array.values for name, array in subwindow.carried.items()}
+        yield subwindow.worker, Stretch(subwindow.number, None, sight, carried, subwindow.nulls)
 
 
-def _stretch_of(subwindow: Subwindow, seen: Seen, span: _Span) -> Stretch | None:
-    """None where places do not follow arrivals and some probe sees a part."""
-    carried = {name: array.values for name, array in subwindow.carried.items()}
-    if span.covers(subwindow):
-        return Stretch(subwindow.number, None, None, carried, subwindow.nulls)
-    edges = edges_of(*seen, subwindow.base, subwindow.times)
-    if edges is None:
-        return None
-    return Stretch(subwindow.number, None, sight_of(*edges), carried, subwindow.nulls)
-
-
-def _own_batch(probe: SideBatch, stored: SideBatch, seen: Seen) -> list[Stretch] | None:
+def _own_batch(stored: SideBatch, view: View) -> list[Stretch] | None:
     """The tuples of the other stream in the batch: those that arrived before are seen."""
     if not len(stored.order):
         return []
-    edges = edges_of(*seen, stored.first, stored.carried.get(TIME))
-    if edges is None:
+    sight = view.of_batch(stored)
+    if sight is None:
         return None
-    first, end = edges
-    end = np.minimum(end, probe.before[probe.order] - stored.first)
     tuples = stored.tuples(0, len(stored), stored.first)
     nulls = {name for name, values in stored.carried.items() if not values.all()}
-    return [Stretch(None, tuples, sight_of(first, end), stored.carried, nulls)]
+    return [Stretch(None, tuples, sight, stored.carried, nulls)]

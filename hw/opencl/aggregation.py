@@ -9,8 +9,9 @@ import numpy as np
 from hw.opencl.memory import HostArray, Pool
 from hw.opencl.probing import Batch, ProbingEngine
 from hw.opencl.program import COLUMN, COLUMN_LEVELS, FAN, Program, open_aggregates
-from hw.opencl.sights import Sight, Sights
+from hw.opencl.sights import Sights
 from hw.opencl.subwindow import Subwindow
+from hw.spec.windows import Sight
 
 __all__ = ["AggregationEngine", "Column", "aggregate_dtype"]
 
@@ -96,7 +97,7 @@ class AggregationEngine:
         subwindows: Sequence[Subwindow],
         batch: Batch,
         columns: Sequence[Column],
-        sights: Sequence[Sight] | None = None,
+        sights: Sequence[Sight | None] | None = None,
     ) -> list[np.ndarray] | None:
         """aggregate_dtype for each column and probe, the caller's.
 

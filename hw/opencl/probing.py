@@ -8,10 +8,11 @@ import numpy as np
 
 from hw.opencl.memory import HostArray, Pool
 from hw.opencl.program import ARRAY, Program
-from hw.opencl.sights import Sight, Sights
+from hw.opencl.sights import Sights
 from hw.opencl.subwindow import Subwindow
 from hw.spec.predicates import REGISTER, Bound, Predicate, registers
 from hw.spec.tuples import NOT, RECORD, Side, interval_dtype, key_dtype
+from hw.spec.windows import Sight
 
 __all__ = ["Batch", "ProbingEngine"]
 
@@ -77,7 +78,10 @@ class ProbingEngine:
         return records.reshape(shape)
 
     def count(
-        self, subwindows: Sequence[Subwindow], batch: Batch, sights: Sequence[Sight] | None = None
+        self,
+        subwindows: Sequence[Subwindow],
+        batch: Batch,
+        sights: Sequence[Sight | None] | None = None,
     ) -> np.ndarray | None:
         """int64 for each probe: its matches in all subwindows. The caller's.
 

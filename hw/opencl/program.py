@@ -14,7 +14,7 @@ from hw.spec.predicates import REGISTER
 from hw.spec.tuples import NOT, RECORD, interval_dtype, key_limits
 
 __all__ = [
-    "ARRAY", "COLUMN", "COLUMN_LEVELS", "FAN", "LEVELS", "SLABS", "Program",
+    "ARRAY", "COLUMN", "COLUMN_LEVELS", "FAN", "LEVELS", "SIGHTS", "SLABS", "Program",
     "aggregate_text", "c_structs", "engine_text",
     "open_aggregates", "open_program", "prelude", "read_kernels", "shares_memory",
 ]
@@ -45,6 +45,9 @@ COLUMN = np.dtype([
     ("level", "<u8", (COLUMN_LEVELS,)), ("sums", "<u8"), ("special", "<u8"), ("depth", "<u4"),
     ("extremes", "<u4"),
 ])
+
+#: What the probes of a launch see of one subwindow; see kernels/sight.cl.
+SIGHTS = np.dtype([("place", "<u8"), ("base", "<u4"), ("rows", "<u4")])
 
 _FOLDER = Path(__file__).parent / "kernels"
 
@@ -103,7 +106,7 @@ def engine_text(device: Device, key_bits: int) -> str:
     """The whole text of the throughput engine."""
     structs = {
         "record_t": RECORD, "register_t": REGISTER, "interval_t": interval_dtype(key_bits),
-        "array_t": ARRAY,
+        "array_t": ARRAY, "sights_t": SIGHTS,
     }
     text = prelude(device, key_bits) + c_structs(device, structs, _context(device))
     return text + read_kernels((
@@ -117,7 +120,7 @@ def aggregate_text(device: Device, floating: bool) -> str:
     value = "double" if floating else "long"
     text = prelude(device, 32) + ("#define FLOATING\n" if floating else "")
     text += f"typedef {value} value_t;\n"
-    structs = {"record_t": RECORD, "array_t": ARRAY, "column_t": COLUMN}
+    structs = {"record_t": RECORD, "array_t": ARRAY, "column_t": COLUMN, "sights_t": SIGHTS}
     text += c_structs(device, structs, _context(device))
     return text + read_kernels(("memory.cl", "sight.cl", "aggregate.cl"))
 
@@ -142,7 +145,7 @@ def prelude(device: Device, key_bits: int) -> str:
         f"#define LEVELS {LEVELS}u",
     ]
     assert smallest == -largest - 1
-    return "\n".join(lines) + "\n" + _dialect(device)
+    return "\n".join(lines) + "\n" + _dialect(device) + _lanes_set(key_bits)
 
 
 def c_structs(device: Device, dtypes: Mapping[str, np.dtype], context: Any = None) -> str:
@@ -219,3 +222,29 @@ def _dialect(device: Device) -> str:
     else:
         lines.append("#define PREFETCH(from) prefetch(from, 1)")
     return "\n".join(lines) + "\n"
+
+
+def _lanes_set(key_bits: int) -> str:
+    """LANES_SET(hits): how many of 16 lanes of a comparison of keys are true.
+
+    The general form adds up the lanes. Where AVX2 is, clang's words take the sign of each.
+    """
+    halves = ("lo", "hi") if key_bits == 32 else ("lo.lo", "lo.hi", "hi.lo", "hi.hi")
+    word, real, lanes = ("ps", "float8", 8) if key_bits == 32 else ("pd", "double4", 4)
+    signs = " | ".join(
+        f"__builtin_ia32_movmsk{word}256(as_{real}((hits).{half})) << {lanes * place}"
+        for place, half in enumerate(halves)
+    )
+    return f"""#ifdef __AVX2__
+#define LANES_SET(hits) ((uint)__builtin_popcount({signs}))
+#else
+INLINE uint lanes_set(key16_t hits)
+{{
+    key8_t by_8 = hits.lo + hits.hi;
+    key4_t by_4 = by_8.lo + by_8.hi;
+    key2_t by_2 = by_4.lo + by_4.hi;
+    return (uint)-(by_2.x + by_2.y);
+}}
+#define LANES_SET(hits) lanes_set(hits)
+#endif
+"""

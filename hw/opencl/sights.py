@@ -5,39 +5,53 @@ from collections.abc import Sequence
 import numpy as np
 
 from hw.opencl.memory import HostArray, Pool
+from hw.opencl.program import SIGHTS
+from hw.spec.windows import Sight
 
-__all__ = ["Sight", "Sights"]
+__all__ = ["Sights"]
 
 _SEES_ALL = np.uint64((1 << 64) - 1)
-
-#: uint32 of each probe: it sees `rows` rids from `first` on. None: every probe sees all.
-Sight = tuple[np.ndarray, np.ndarray] | None
+_BY_PROBE = 0
 
 
 class Sights:
     """The sights of a launch, and what its work items say of them; see kernels/sight.cl."""
 
     def __init__(self, pool: Pool, items: int) -> None:
-        self._places = HostArray(pool, np.uint64)
+        self._words = HostArray(pool, SIGHTS)
         self._rids = HostArray(pool, np.uint32)
         self._given_up = HostArray(pool, np.uint32).reserve(items)
         self._items = items
 
-    def stage(self, sights: Sequence[Sight]) -> tuple[int, int]:
-        """Put them where the device sees them: two arguments of a kernel."""
-        places = self._places.reserve(len(sights))
-        rids = self._rids.reserve(sum(2 * len(sight[0]) for sight in sights if sight))
-        used = 0
+    def stage(self, sights: Sequence[Sight | None]) -> tuple[int, int]:
+        """Put them where the device sees them: two arguments of a kernel.
+
+        One to a subwindow; None where every probe sees all of it.
+        """
+        words = self._words.reserve(len(sights))
+        rids = self._rids.reserve(sum(2 * len(sight.first) for sight in sights if sight))
+        used, staged = 0, dict[int, int]()
         for number, sight in enumerate(sights):
-            places.host[number] = _SEES_ALL if sight is None else rids.place + 4 * used
-            for part in sight or ():
-                rids.host[used : used + len(part)] = part
-                used += len(part)
-        places.upload(len(sights))
+            if sight is None:
+                words.host[number] = (_SEES_ALL, 0, 0)
+                continue
+            parts, rows = [sight.first], _BY_PROBE
+            if isinstance(sight.rows, int):
+                rows = sight.rows
+            else:
+                parts.append(sight.rows)
+            # Subwindows of a row window share one array: it goes over once.
+            if rows == _BY_PROBE or id(sight.first) not in staged:
+                staged[id(sight.first)] = rids.place + 4 * used
+                for part in parts:
+                    rids.host[used : used + len(part)] = part
+                    used += len(part)
+            words.host[number] = (staged[id(sight.first)], sight.base & 0xFFFF_FFFF, rows)
+        words.upload(len(sights))
         rids.upload(used)
         self._given_up.host[: self._items] = 0
         self._given_up.upload(self._items)
-        return places.place, self._given_up.place
+        return words.place, self._given_up.place
 
     @property
     def given_up(self) -> bool:

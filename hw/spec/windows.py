@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,7 @@ __all__ = [
     "Coverage",
     "NoWindow",
     "RowWindow",
+    "Sight",
     "TimeWindow",
     "Window",
     "coverage",
@@ -41,6 +43,18 @@ class Coverage(IntEnum):
     NONE = 0
     PART = 1  # only here the exact filter has to look at single tuples
     WHOLE = 2
+
+
+class Sight(NamedTuple):
+    """Which rids of a subwindow each probe sees: those with (rid + base - first) % 2**32 < rows.
+
+    first  uint32 of each probe
+    rows   uint32 of each probe, or the one number of all of them, which is not 0
+    """
+
+    first: np.ndarray
+    rows: np.ndarray | int
+    base: int = 0
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,14 @@ from host.backend import Probes
 from host.stretches import Stretch
 from hw.spec.predicates import Band, Predicate, compare
 from hw.spec.tuples import Side, key_dtype
+from hw.spec.windows import Sight
 
 pytestmark = pytest.mark.opencl
 
 TOTAL = Measure(Side.LEFT, "v", Part.VALUE)
 MEASURES = (TOTAL, Measure(Side.LEFT, "v", Part.LEAST), Measure(Side.LEFT, "f", Part.VALUE))
 LIMITS = np.iinfo(np.int64)
+BASE = (1 << 33) - 50
 
 
 def keys_of(engine, values):
@@ -39,9 +41,13 @@ def chain(engine, model, random, probes):
     for number, tuples, judge in made:
         rows = len(judge.tuples)
         sight = None
-        if number != 1:
-            first = random.integers(0, rows, probes)
-            sight = first.astype(np.uint32), random.integers(0, rows, probes).astype(np.uint32)
+        first = random.integers(0, rows, probes)
+        if number == 0:
+            sight = Sight(
+                first.astype(np.uint32), random.integers(0, rows, probes).astype(np.uint32)
+            )
+        elif tuples is not None:  # row numbers that begin again at 2**32
+            sight = Sight((first + BASE).astype(np.uint32), rows // 2, BASE)
         carried = {
             "value v": random.integers(-(1 << 62), 1 << 62, rows),
             "least v": random.integers(-9, 9, rows),
@@ -56,8 +62,9 @@ def expected(stretches, probes, probe):
     for stretch, judge in stretches:
         rids = judge.rids(probes, probe).astype(np.int64)
         if stretch.sight is not None:
-            first, rows = (int(part[probe]) for part in stretch.sight)
-            rids = rids[(rids >= first) & (rids < first + rows)]
+            first, rows, base = stretch.sight
+            seen = (rids + base - int(first[probe])) % (1 << 32)
+            rids = rids[seen < (rows[probe] if stretch.number == 0 else rows)]
         count += len(rids)
         total += sum(stretch.carried["value v"][rids].tolist())
         least = min([least, *stretch.carried["least v"][rids].tolist()])
@@ -90,7 +97,7 @@ def test_tuples_beyond_number_are_not_looked_at(engine, model):
     engine.insert(Side.LEFT, 0, judge.batch([7] * 5_000))
     rows = np.full(40, 4_900, np.uint32)
     carried = {"value v": np.ones(5_000, np.int64)}
-    partly = Stretch(0, None, (np.zeros(40, np.uint32), rows), carried)
+    partly = Stretch(0, None, Sight(np.zeros(40, np.uint32), rows), carried)
     whole = Stretch(0, None, None, carried)
     for measures in ((), (TOTAL,)):
         assert engine.summarise(Side.LEFT, [partly], probes, measures) is None

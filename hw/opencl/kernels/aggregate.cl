@@ -254,7 +254,7 @@ __kernel void aggregate(POOL, ulong records_place, ulong arrays_place, ulong col
     __global const array_t *arrays = (__global const array_t *)at(slabs, arrays_place);
     __global const column_t *columns = (__global const column_t *)at(slabs, columns_place);
     __global aggregate_t *results = (__global aggregate_t *)at(slabs, aggregates_place);
-    __global const ulong *sights = (__global const ulong *)at(slabs, sights_place);
+    __global const sights_t *sights = (__global const sights_t *)at(slabs, sights_place);
     MY_PIECE(0, probes);
     uint first = i;
     ulong looked = 0, most = (ulong)(last - first) * MOST_LOOKED;
@@ -267,9 +267,9 @@ __kernel void aggregate(POOL, ulong records_place, ulong arrays_place, ulong col
         __global const column_t *column = columns + s;
         __global const sum_t *sums = SUMS(column->sums);
         __global const uint *rids = UINTS(arrays[2 * s].rids);
-        bool by_sums = *UINTS(column->special) == 0, whole = sights[s] == SEES_ALL;
+        bool by_sums = *UINTS(column->special) == 0, whole = sights[s].place == SEES_ALL;
         for (i = first; i < last && !whole; i++) {
-            sight_t sight = sight_of(slabs, sights[s], probes, i);
+            sight_t sight = sight_of(slabs, sights + s, probes, i);
             for (uint run = 0; run < runs; run++) {
                 record_t record = rows[i * runs + run];
                 looked += record.end - record.start;

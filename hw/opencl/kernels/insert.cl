@@ -226,10 +226,7 @@ INLINE uint line_bound_below(__global const key_t *keys, uint line, uint stop, k
 {
     const key16_t lane = (key16_t)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     key16_t hits = (LOAD16(key, keys + line) <= (key16_t)(x)) & (lane < (key16_t)(stop - line));
-    key8_t by_8 = hits.lo + hits.hi;
-    key4_t by_4 = by_8.lo + by_8.hi;
-    key2_t by_2 = by_4.lo + by_4.hi;
-    return (uint)-(by_2.x + by_2.y);
+    return LANES_SET(hits);
 }
 
 // Rebounding search downwards: entries of index[least..most) that are not above x.

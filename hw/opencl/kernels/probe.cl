@@ -53,11 +53,29 @@ INLINE void generate_bounds(__global const key_t *keys, __global const interval_
     }
 }
 
-// Runs of one block in one array, as positions in that array.
-INLINE void probe_block(const slab_t *slabs, __global const array_t *array, uint level,
-                        const key_t *lo, const key_t *hi, uint n, cursors_t *cursors, uint *start,
-                        uint *stop)
+// A block of probes under way. While one waits for its lines of keys, the one before is ended.
+typedef struct {
+    key_t lo[BLOCK], hi[BLOCK];
+    uint start[BLOCK], stop[BLOCK];
+} block_t;
+
+// Bounds of a block, and the lines of keys that hold the lower ones, which are on their way then.
+INLINE void begin_block(const slab_t *slabs, __global const array_t *array, uint level,
+                        __global const key_t *keys, __global const interval_t *wanted,
+                        __global const register_t *band, uint bands, uint n, cursors_t *cursors,
+                        block_t *block)
 {
+    generate_bounds(keys, wanted, band, bands, n, block->lo, block->hi);
+    if (array->depth > 0)
+        find_key_lines(slabs, array, level, block->lo, n, false, &cursors->lo, block->start);
+}
+
+// Runs of a block in one array, as positions in that array.
+INLINE void end_block(const slab_t *slabs, __global const array_t *array, uint level, uint n,
+                      cursors_t *cursors, block_t *block)
+{
+    const key_t *lo = block->lo, *hi = block->hi;
+    uint *start = block->start, *stop = block->stop;
     if (array->stride > 0) {
         find_bounds_singly(slabs, array, lo, n, false, start);
         find_bounds_singly(slabs, array, hi, n, true, stop);
@@ -99,6 +117,25 @@ INLINE uint count_seen(__global const uint *rids, uint n, sight_t sight)
     return hits;
 }
 
+// Where probes see a part of the array: their runs become as long as what they see of them, unless
+// that would be too many tuples to look at.
+INLINE void keep_seen(const slab_t *slabs, __global const array_t *array,
+                      __global const sights_t *sights, uint probes, uint i, uint n, ulong most,
+                      ulong *looked, block_t *block)
+{
+    __global const uint *rids = UINTS(array->rids);
+    uint *start = block->start, *stop = block->stop;
+    for (uint j = 0; j < n; j++) {
+        *looked += stop[j] - start[j];
+        if (stop[j] > start[j])
+            PREFETCH(rids + start[j]);
+    }
+    for (uint j = 0; j < n && *looked <= most; j++) {
+        sight_t sight = sight_of(slabs, sights, probes, i + j);
+        stop[j] = start[j] + count_seen(rids + start[j], stop[j] - start[j], sight);
+    }
+}
+
 #define PROBES                                                                              \
     ulong arrays_place, uint subwindows, ulong keys_place, ulong wanted_place, uint explicit, \
         ulong registers_place, uint bands, uint probes
@@ -112,8 +149,21 @@ INLINE uint count_seen(__global const uint *rids, uint n, sight_t sight)
         explicit ? (__global const interval_t *)at(slabs, wanted_place) : 0;               \
     uint first = piece_start(probes, get_global_id(0), get_global_size(0));                \
     uint last = piece_start(probes, get_global_id(0) + 1, get_global_size(0));             \
-    key_t lo[BLOCK], hi[BLOCK];                                                            \
-    uint start[BLOCK], stop[BLOCK]
+    block_t blocks[2]
+
+// Each block of a work item's probes: begun while the one before is under way, which then is ended
+// by what follows. There `i` is its first probe, `n` their number.
+#define BEGIN_BLOCKS                                                                       \
+    for (uint next = first, turn = 0; next < last + BLOCK; next += BLOCK, turn ^= 1) {     \
+        if (next < last)                                                                   \
+            begin_block(slabs, array, level, keys + next,                                  \
+                        wanted ? wanted + (ulong)next * bands + band : 0, registers + band, \
+                        bands, least(BLOCK, last - next), &cursors, blocks + turn);        \
+        if (next == first)                                                                 \
+            continue;                                                                      \
+        uint i = next - BLOCK, n = least(BLOCK, last - i);                                 \
+        block_t *block = blocks + (turn ^ 1);
+#define END_BLOCKS }
 
 // records[(subwindow * probes + probe) * bands * tiers + band * tiers + tier].
 // Work items: (chunks of the batch, subwindows).
@@ -129,24 +179,21 @@ __kernel void probe(POOL, PROBES, uint tiers, uint label, ulong records_place)
         uint base = array->base;
         uint level = starting_level(array, probes);
         cursors_t cursors = {0, 0, false};
-        for (uint i = first; i < last; i += BLOCK) {
-            uint n = least(BLOCK, last - i);
-            __global record_t *into = records + (ulong)i * runs + run;
-            if (array->count == 0) {
-                for (uint j = 0; j < n; j++) {
-                    into[j * runs].start = base;
-                    into[j * runs].end = base | label;
-                }
-                continue;
+        if (array->count == 0) {
+            for (uint i = first; i < last; i++) {
+                records[(ulong)i * runs + run].start = base;
+                records[(ulong)i * runs + run].end = base | label;
             }
-            generate_bounds(keys + i, wanted ? wanted + (ulong)i * bands + band : 0,
-                            registers + band, bands, n, lo, hi);
-            probe_block(slabs, array, level, lo, hi, n, &cursors, start, stop);
-            for (uint j = 0; j < n; j++) {
-                into[j * runs].start = base + start[j];
-                into[j * runs].end = (base + stop[j]) | label;
-            }
+            continue;
         }
+        BEGIN_BLOCKS
+            __global record_t *into = records + (ulong)i * runs + run;
+            end_block(slabs, array, level, n, &cursors, block);
+            for (uint j = 0; j < n; j++) {
+                into[j * runs].start = base + block->start[j];
+                into[j * runs].end = (base + block->stop[j]) | label;
+            }
+        END_BLOCKS
     }
 }
 
@@ -158,7 +205,7 @@ __kernel void count(POOL, PROBES, uint negated, ulong counts_place, ulong sights
 {
     OPEN_PROBES;
     __global long *counts = (__global long *)at(slabs, counts_place);
-    __global const ulong *sights = (__global const ulong *)at(slabs, sights_place);
+    __global const sights_t *sights = (__global const sights_t *)at(slabs, sights_place);
     ulong looked = 0, most = (ulong)(last - first) * MOST_LOOKED;
     long all = 0;
     for (uint a = 0; a < 2 * subwindows; a++)
@@ -167,35 +214,29 @@ __kernel void count(POOL, PROBES, uint negated, ulong counts_place, ulong sights
         counts[i] = negated ? all : 0;
     for (uint a = 0; a < 2 * subwindows; a++) {
         __global const array_t *array = arrays + a;
-        bool in_order = array->depth > 0 || array->stride > 0, whole = sights[a / 2] == SEES_ALL;
-        __global const uint *rids = UINTS(array->rids);
+        bool in_order = array->depth > 0 || array->stride > 0;
+        bool whole = sights[a / 2].place == SEES_ALL;
         uint level = starting_level(array, probes);
         for (uint band = 0; band < bands && array->count > 0; band++) {
             cursors_t cursors = {0, 0, false};
-            for (uint i = first; i < last; i += BLOCK) {
-                uint n = least(BLOCK, last - i);
-                generate_bounds(keys + i, wanted ? wanted + (ulong)i * bands + band : 0,
-                                registers + band, bands, n, lo, hi);
+            BEGIN_BLOCKS
                 if (in_order) {
-                    probe_block(slabs, array, level, lo, hi, n, &cursors, start, stop);
-                    for (uint j = 0; j < n && !whole; j++)
-                        looked += stop[j] - start[j];
-                    for (uint j = 0; j < n && !whole && looked <= most; j++) {
-                        sight_t sight = sight_of(slabs, sights[a / 2], probes, i + j);
-                        stop[j] = start[j] + count_seen(rids + start[j], stop[j] - start[j], sight);
-                    }
+                    end_block(slabs, array, level, n, &cursors, block);
+                    if (!whole)
+                        keep_seen(slabs, array, sights + a / 2, probes, i, n, most, &looked, block);
                 } else {
                     for (uint j = 0; j < n; j++) {
-                        start[j] = 0;
-                        stop[j] = count_in_buffer(slabs, array, lo[j], hi[j],
-                                                  sight_of(slabs, sights[a / 2], probes, i + j));
+                        block->start[j] = 0;
+                        block->stop[j] = count_in_buffer(
+                            slabs, array, block->lo[j], block->hi[j],
+                            sight_of(slabs, sights + a / 2, probes, i + j));
                     }
                 }
                 for (uint j = 0; j < n; j++) {
-                    long matches = stop[j] - start[j];
+                    long matches = block->stop[j] - block->start[j];
                     counts[i + j] += negated ? -matches : matches;
                 }
-            }
+            END_BLOCKS
         }
     }
     UINTS(given_up_place)[get_global_id(0)] = looked > most;

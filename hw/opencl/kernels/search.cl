@@ -16,10 +16,7 @@ INLINE bool is_before(key_t key, key_t x, bool above)
 INLINE uint bound_in(key16_t keys, key_t x, bool above)
 {
     key16_t hits = above ? keys <= (key16_t)(x) : keys < (key16_t)(x);
-    key8_t by_8 = hits.lo + hits.hi;
-    key4_t by_4 = by_8.lo + by_8.hi;
-    key2_t by_2 = by_4.lo + by_4.hi;
-    return (uint)-(by_2.x + by_2.y);
+    return LANES_SET(hits);
 }
 
 INLINE uint line_bound(__global const key_t *line, key_t x, bool above)
@@ -160,9 +157,9 @@ INLINE bool find_near_end(__global const key_t *keys, __global const key_t *inde
     return found < FAN || cursor + FAN >= entries;
 }
 
-// Runs of n <= BLOCK intervals in one array. Most runs are short: the line in which one begins is
-// the line in which it ends. Ends that are far away are searched for as beginnings are, and
-// those of the next block then are at once.
+// Runs of n <= BLOCK intervals in one array, from the lines of keys in `start`. Most runs are short:
+// the line in which one begins is the line in which it ends. Ends that are far away are searched
+// for as beginnings are, and those of the next block then are at once.
 INLINE void find_runs(const slab_t *slabs, __global const array_t *array, uint level,
                       const key_t *lo, const key_t *hi, uint n, cursors_t *cursors, uint *start,
                       uint *stop)
@@ -170,7 +167,6 @@ INLINE void find_runs(const slab_t *slabs, __global const array_t *array, uint l
     __global const key_t *keys = KEYS(array->keys), *index = KEYS(array->index);
     uint count = array->count;
     bool far = cursors->far;
-    find_key_lines(slabs, array, level, lo, n, false, &cursors->lo, start);
     for (uint j = 0; j < n; j++) {
         uint line = start[j];
         key16_t in_line = LOAD16(key, keys + line);

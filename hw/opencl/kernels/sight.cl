@@ -1,8 +1,9 @@
-// What a probe sees of a subwindow that its window covers in part: `rows` rids from `first` on.
-// Sights of a subwindow are uint first[probes], rows[probes]; their place is SEES_ALL where every
-// probe sees the whole.
+// What a probe sees of a subwindow that its window covers in part: `rows` rids from `first` on,
+// modulo 2**32. All probes of a subwindow: uint first[probes] at `place`, each less `base`; then
+// uint rows[probes], unless `rows` has the one number of all of them.
 
 #define SEES_ALL 0xFFFFFFFFFFFFFFFFul
+#define BY_PROBE 0u
 // Positions to a probe, on average, beyond which looking at each costs more than other ways.
 #define MOST_LOOKED 4096ul
 
@@ -10,12 +11,14 @@ typedef struct {
     uint first, rows;
 } sight_t;
 
-INLINE sight_t sight_of(const slab_t *slabs, ulong place, uint probes, uint probe)
+INLINE sight_t sight_of(const slab_t *slabs, __global const sights_t *sights, uint probes,
+                        uint probe)
 {
     sight_t sight = {0, 0xFFFFFFFFu};
-    if (place != SEES_ALL) {
-        sight.first = UINTS(place)[probe];
-        sight.rows = UINTS(place)[probes + probe];
+    if (sights->place != SEES_ALL) {
+        __global const uint *firsts = UINTS(sights->place);
+        sight.first = firsts[probe] - sights->base;
+        sight.rows = sights->rows == BY_PROBE ? firsts[probes + probe] : sights->rows;
     }
     return sight;
 }

@@ -1,0 +1,117 @@
+"""What the probes of a batch see of the other stream's subwindows, and of the batch itself."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from host.chain import TIME, Subwindow
+from host.preprocess import SideBatch
+from host.stretches import edges_of, sight_of
+from hw.spec.windows import RowWindow, Sight, TimeWindow, Window
+
+__all__ = ["View", "places_seen", "view_of"]
+
+#: Rows, of a window or a batch, up to which row numbers are told apart modulo 2**32.
+_MOST_ROWS = 1 << 30
+
+#: First and last of some places, both included.
+Span = tuple[int, int]
+
+
+def places_seen(window: Window, batch: SideBatch) -> tuple[np.ndarray, np.ndarray]:
+    """The places that each sorted probe sees, first and last."""
+    place = batch.times if isinstance(window, TimeWindow) else batch.before
+    assert place is not None
+    return window.seen(batch.side, place[batch.order])
+
+
+class View(Protocol):
+    """What a batch's sorted probes see.
+
+    some      no probe sees a place outside of these
+    all_see   every probe sees all of these
+    """
+
+    @property
+    def some(self) -> Span: ...
+
+    @property
+    def all_see(self) -> Span: ...
+
+    def of(self, subwindow: Subwindow) -> Sight | None:
+        """Of a stored subwindow; None where places do not follow arrivals."""
+
+    def of_batch(self, stored: SideBatch) -> Sight | None:
+        """Of the other stream's tuples in the batch: those that arrived before."""
+
+
+def view_of(window: Window, batch: SideBatch) -> View:
+    """What a batch's probes see; there is at least one."""
+    if isinstance(window, RowWindow):
+        rows = window.rows(batch.side.other)
+        if rows <= _MOST_ROWS and len(batch) <= _MOST_ROWS:
+            return _RowView(batch, rows)
+    return _PlaceView(batch, *places_seen(window, batch))
+
+
+@dataclass(frozen=True)
+class _RowView:
+    """The last `rows` rows that arrived before each probe; `before` ascends with arrivals."""
+
+    batch: SideBatch
+    rows: int
+
+    @property
+    def some(self) -> Span:
+        before = self.batch.before
+        return int(before[0]) - self.rows, int(before[-1]) - 1
+
+    @property
+    def all_see(self) -> Span:
+        before = self.batch.before
+        return int(before[-1]) - self.rows, int(before[0]) - 1
+
+    @cached_property
+    def _first(self) -> np.ndarray:
+        """The first row number that each sorted probe sees, modulo 2**32."""
+        first: np.ndarray = self.batch.before.astype(np.uint32)[self.batch.order]
+        first -= np.uint32(self.rows)
+        return first
+
+    def of(self, subwindow: Subwindow) -> Sight:
+        return Sight(self._first, self.rows, subwindow.base)
+
+    def of_batch(self, stored: SideBatch) -> Sight:
+        # Rows of the batch that arrived later are beyond the last that is seen.
+        return Sight(self._first, self.rows, stored.first)
+
+
+@dataclass(frozen=True)
+class _PlaceView:
+    """Any places, of each sorted probe the first and the last."""
+
+    batch: SideBatch
+    first: np.ndarray
+    last: np.ndarray
+
+    @property
+    def some(self) -> Span:
+        return int(self.first.min()), int(self.last.max())
+
+    @property
+    def all_see(self) -> Span:
+        return int(self.first.max()), int(self.last.min())
+
+    def of(self, subwindow: Subwindow) -> Sight | None:
+        edges = edges_of(self.first, self.last, subwindow.base, subwindow.times)
+        return None if edges is None else Sight(*sight_of(*edges))
+
+    def of_batch(self, stored: SideBatch) -> Sight | None:
+        edges = edges_of(self.first, self.last, stored.first, stored.carried.get(TIME))
+        if edges is None:
+            return None
+        first, end = edges
+        end = np.minimum(end, self.batch.before[self.batch.order] - stored.first)
+        return Sight(*sight_of(first, end))
