@@ -34,6 +34,8 @@ class Sizes:
     probes: tuple[tuple[int, float], ...] = ((1 << 15, 10.0), (1 << 20, 5.0))
     batch: int = BATCH
     paper_batch: int = 1 << 10
+    #: As many as fill the tier twice; a whole subwindow of them would take minutes.
+    paper_pushes: int = 1 << 9
     matches_rows: tuple[int, ...] = (1 << 20, 1 << 23)
     many_matches: int = 1000
     growth: tuple[int, ...] = (1 << 17, 1 << 20, 1 << 23)
@@ -44,6 +46,7 @@ class Sizes:
 QUICK = Sizes(
     stored=1 << 17, inserted=(1 << 11, 1 << 12), tier=1 << 13,
     probes=((1 << 11, 10.0), (1 << 14, 5.0)), batch=1 << 11, paper_batch=1 << 9,
+    paper_pushes=1 << 5,
     matches_rows=(1 << 15,),
     many_matches=100, growth=(1 << 13, 1 << 14, 1 << 15), rounds=3, window_rounds=2,
 )
@@ -199,15 +202,16 @@ def _beside_paper(sizes: Sizes, progress: Progress) -> dict[str, Any]:
     rows, batch = sizes.growth[-1], sizes.paper_batch
     progress(f"{PAPER}: {rows:,} rows a side, batch {batch:,}")
     # One seed: the two see the same tuples.
-    feed = _feed(rows, batch)
-    paper = _feed(rows, batch, params={"mode": "paper"})
+    feed = _feed(rows, batch, pushes=sizes.paper_pushes)
+    paper = _feed(rows, batch, pushes=sizes.paper_pushes, params={"mode": "paper"})
     ours, theirs = best_in_turn(feed.round, paper.round, rounds=sizes.window_rounds)
     agrees = feed.found == paper.found
     sizes_used = paper.join.options.engine_params()
     feed.close()
     paper.close()
     return figure(
-        PAPER, theirs / ours, at_least=10.0, rows=rows, batch=batch, agrees=agrees,
+        PAPER, theirs / ours, at_least=10.0, rows=rows, batch=batch, pushes=feed.pushes,
+        agrees=agrees,
         tuples_per_s=feed.tuples / ours, peer_tuples_per_s=paper.tuples / theirs,
         partitions=sizes_used.partitions, insert_buffer=sizes_used.insert_buffer,
     )

@@ -18,6 +18,7 @@ class Feed:
     main arrays, subwindows completed, begun and expired.
 
     batch        tuples of each stream in a push
+    pushes       in a round, where it is to be shorter than that
     windows      keys in the two windows when the feed is made, in order of arrival
     tuples       of both streams in a round
     found        pairs of the last round
@@ -27,6 +28,7 @@ class Feed:
         self,
         workload: BandWorkload,
         batch: int = BATCH,
+        pushes: int | None = None,
         **options: Any,
     ) -> None:
         self.workload = workload
@@ -34,7 +36,7 @@ class Feed:
         self.join = host.StreamJoin(
             on=workload.on, window=f"rows {workload.rows}", left=SCHEMA, right=SCHEMA, **options
         )
-        self.pushes = max(1, self.join.manager.chains[0].rows // batch)
+        self.pushes = pushes or max(1, self.join.manager.chains[0].rows // batch)
         self.tuples = 2 * batch * self.pushes
         self.found = 0
         self._fill(workload.batch(workload.rows // 8), workload.batch(workload.rows // 8))

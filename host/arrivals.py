@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,9 @@ class Arrivals:
 
     def cut(self, most_rows: int) -> Iterator["Arrivals"]:
         """Pieces in order with at most `most_rows` tuples of each stream."""
+        if 0 < max(batch.num_rows for batch in self.rows) <= most_rows:
+            yield self
+            return
         begin = [0, 0]
         while begin[0] < len(self.positions[0]) or begin[1] < len(self.positions[1]):
             # The piece ends before the first tuple that would be one too many.
@@ -73,13 +77,20 @@ def interleave(
     rows: tuple[pa.RecordBatch, pa.RecordBatch], numbers: tuple[np.ndarray, np.ndarray]
 ) -> Arrivals:
     """Left row i arrives just before right row i; the longer stream's rest comes after."""
-    counts = [batch.num_rows for batch in rows]
-    both = min(counts)
-    positions = tuple(
-        np.concatenate([2 * np.arange(both) + side, np.arange(2 * both, both + counts[side])])
-        for side in Side
-    )
-    return Arrivals(rows, numbers, positions)  # type: ignore[arg-type]
+    return Arrivals(rows, numbers, _alternating(rows[0].num_rows, rows[1].num_rows))
+
+
+@lru_cache(maxsize=4)
+def _alternating(left: int, right: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of so many rows; pushes tend to be of one size."""
+    both = min(left, right)
+    positions = [
+        np.concatenate([2 * np.arange(both) + side, np.arange(2 * both, both + count)])
+        for side, count in zip(Side, (left, right), strict=True)
+    ]
+    for array in positions:
+        array.flags.writeable = False
+    return positions[0], positions[1]
 
 
 def merge_by_value(
