@@ -10,12 +10,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from host.candidates import RunCandidates
 from host.hits import Hits
 from host.records import plain
 from host.rowstore import Words
+from host.run_columns import (
+    count_offsets,
+    write_copy,
+    write_copy_seen,
+    write_gather,
+    write_gather_seen,
+    write_repeat,
+)
 from host.stretches import sight_of
 from hw.spec.tuples import Side
 
@@ -56,7 +63,7 @@ class Expansion:
         words = np.ascontiguousarray(records).view(np.uint32).reshape(-1, 2)
         runs = records.shape[1]
         sight = sight_of(*hits.edges) if partly and hits.edges is not None else _NOTHING
-        offsets = _offsets(words, runs, rids, sight[0], sight[1], partly)
+        offsets = count_offsets(words, runs, rids, sight[0], sight[1], partly)
         # A subwindow that still takes tuples keeps nothing: its positions change.
         arranged = {} if hits.kept is None else hits.kept
         return Expansion(hits, words, runs, rids, sight, partly, offsets, arranged)
@@ -74,16 +81,16 @@ class Expansion:
         arranged = self.arranged.get(words.name)
         seen = (self.offsets, self.records, self.runs, self.rids, *self.sight)
         if side is self.hits.probe.side:
-            _repeat(self.offsets, self.runs, own, begin, out)
+            write_repeat(self.offsets, self.runs, own, begin, out)
         elif arranged is not None and self.partly:
-            _copy_seen(*seen, arranged, begin, out)
+            write_copy_seen(*seen, arranged, begin, out)
         elif arranged is not None:
-            _copy(self.offsets, self.records, arranged, begin, out)
+            write_copy(self.offsets, self.records, arranged, begin, out)
         elif self.partly:
-            _gather_seen(*seen, words.ring, words.place(self.hits.base), begin, out)
+            write_gather_seen(*seen, words.ring, words.place(self.hits.base), begin, out)
         else:
             shift = words.place(self.hits.base)
-            _gather(self.offsets, self.records, self.rids, words.ring, shift, begin, out)
+            write_gather(self.offsets, self.records, self.rids, words.ring, shift, begin, out)
 
     def arrange(self, words: Words) -> None:
         """Put the column in the order of positions, where it pays at once.
@@ -95,7 +102,7 @@ class Expansion:
             return
         whole, out = np.array([[0, rows]], np.uint32), np.empty(rows, words.ring.dtype)
         shift = words.place(self.hits.base)
-        _gather(np.array([0, rows]), whole, self.rids, words.ring, shift, 0, out)
+        write_gather(np.array([0, rows]), whole, self.rids, words.ring, shift, 0, out)
         self.arranged[words.name] = out
 
 
@@ -191,119 +198,3 @@ def _halves(chunk: list[_Stretch], middle: int) -> tuple[list[_Stretch], list[_S
             rest = one.size - first
             behind.append(_Stretch(one.expansion, one.begin + first, rest, one.place + first))
     return before, behind
-
-
-@njit(cache=True, nogil=True)
-def _offsets(records, runs, rids, first, rows, partly):  # type: ignore[no-untyped-def]
-    offsets = np.empty(len(records) + 1, np.int64)
-    total = np.int64(0)
-    for record in range(len(records)):
-        offsets[record] = total
-        start, end = np.int64(records[record, 0]), np.int64(records[record, 1])
-        if not partly:
-            total += end - start
-            continue
-        low, most = first[record // runs], rows[record // runs]
-        for position in range(start, end):
-            total += np.uint32(rids[position] - low) < most
-    offsets[len(records)] = total
-    return offsets
-
-
-# Places are unsigned below: a signed one is first looked at whether it counts from the end.
-
-
-@njit(cache=True, nogil=True)
-def _repeat(offsets, runs, own, begin, out):  # type: ignore[no-untyped-def]
-    record = np.searchsorted(offsets, begin, "right") - 1
-    probe, run = divmod(record, runs)
-    written = np.uint64(0)
-    while written < len(out):
-        stop = np.uint64(min(len(out), offsets[record + 1] - begin))
-        value = own[probe]
-        for place in range(written, stop):
-            out[place] = value
-        written = stop
-        record += 1
-        run += 1
-        if run == runs:
-            probe, run = probe + 1, 0
-
-
-@njit(cache=True, nogil=True)
-def _copy(offsets, records, arranged, begin, out):  # type: ignore[no-untyped-def]
-    """Whole runs of `arranged`, which is by position."""
-    record = np.searchsorted(offsets, begin, "right") - 1
-    skipped = np.uint64(begin - offsets[record])
-    written = np.uint64(0)
-    while written < len(out):
-        first = np.uint64(records[record, 0]) + skipped - written
-        stop = np.uint64(min(len(out), offsets[record + 1] - begin))
-        for place in range(written, stop):
-            out[place] = arranged[first + place]
-        written, skipped = stop, np.uint64(0)
-        record += 1
-
-
-@njit(cache=True, nogil=True)
-def _gather(offsets, records, rids, ring, shift, begin, out):  # type: ignore[no-untyped-def]
-    """Whole runs. Rid r is at shift + r in the ring, or one turn further back."""
-    size = len(ring)
-    record = np.searchsorted(offsets, begin, "right") - 1
-    skipped = np.uint64(begin - offsets[record])
-    written = np.uint64(0)
-    while written < len(out):
-        first = np.uint64(records[record, 0]) + skipped - written
-        stop = np.uint64(min(len(out), offsets[record + 1] - begin))
-        for place in range(written, stop):
-            row = np.int64(rids[first + place]) + shift
-            out[place] = ring[np.uint64(row - size if row >= size else row)]
-        written, skipped = stop, np.uint64(0)
-        record += 1
-
-
-@njit(cache=True, nogil=True)
-def _gather_seen(  # type: ignore[no-untyped-def]
-    offsets, records, runs, rids, first, rows, ring, shift, begin, out
-):
-    """What each probe sees of its runs. Written first and counted then: no branch to guess."""
-    size = len(ring)
-    record = np.searchsorted(offsets, begin, "right") - 1
-    skipped = begin - offsets[record]
-    written = np.uint64(0)
-    while written < len(out):
-        low, most = first[record // runs], rows[record // runs]
-        position, end = np.uint64(records[record, 0]), np.uint64(records[record, 1])
-        while skipped > 0:
-            skipped -= np.uint32(rids[position] - low) < most
-            position += np.uint64(1)
-        while position < end and written < len(out):
-            rid = rids[position]
-            row = np.int64(rid) + shift
-            row = row - size if row >= size else row
-            # What is not seen may have left the ring.
-            out[written] = ring[np.uint64(row if row >= 0 else 0)]
-            written += np.uint64(np.uint32(rid - low) < most)
-            position += np.uint64(1)
-        record += 1
-
-
-@njit(cache=True, nogil=True)
-def _copy_seen(  # type: ignore[no-untyped-def]
-    offsets, records, runs, rids, first, rows, arranged, begin, out
-):
-    """The same of `arranged`, which is by position."""
-    record = np.searchsorted(offsets, begin, "right") - 1
-    skipped = begin - offsets[record]
-    written = np.uint64(0)
-    while written < len(out):
-        low, most = first[record // runs], rows[record // runs]
-        position, end = np.uint64(records[record, 0]), np.uint64(records[record, 1])
-        while skipped > 0:
-            skipped -= np.uint32(rids[position] - low) < most
-            position += np.uint64(1)
-        while position < end and written < len(out):
-            out[written] = arranged[position]
-            written += np.uint64(np.uint32(rids[position] - low) < most)
-            position += np.uint64(1)
-        record += 1

@@ -9,6 +9,7 @@ import numpy as np
 from host.aggregates import Measure
 from host.backend import Probes, RecordFinder, Summary, check_room
 from host.backends.device_errors import device_errors
+from host.candidates import Candidates, RunCandidates
 from host.stretches import Stretch
 from host.totals import Totals
 from hw.opencl.aggregation import AggregationEngine, Column
@@ -69,6 +70,19 @@ class OpenCLBackend(RecordFinder):
     def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
         with device_errors():
             return self._probing.probe(self._in_order(stored, subwindows), _batch(probes))
+
+    def find(
+        self, stored: Side, subwindows: Sequence[int], probes: Probes
+    ) -> Sequence[Candidates]:
+        """Records of a subwindow that is one sorted array come without the runs of a tier."""
+        records = self.probe(stored, subwindows, probes)
+        tiers = max(1, records.shape[2] // self._probing.bands)
+        found = []
+        for number, of_window in zip(subwindows, records, strict=True):
+            has_tier = self._windows[stored][number].tier_count > 0
+            runs = of_window if has_tier else of_window[:, ::tiers]
+            found.append(RunCandidates(runs, self.rids(stored, number)))
+        return found
 
     def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
         with device_errors(), self._passed(tuples) as passing:
