@@ -57,17 +57,23 @@ INLINE void generate_bounds(__global const key_t *keys, __global const interval_
 typedef struct {
     key_t lo[BLOCK], hi[BLOCK];
     uint start[BLOCK], stop[BLOCK];
+    bool ends_known;        // the lines of the upper bounds are looked for at once
 } block_t;
 
-// Bounds of a block, and the lines of keys that hold the lower ones, which are on their way then.
+// Bounds of a block, and the lines of keys that hold the lower ones, which are on their way then;
+// those of the upper ones, too, where runs are long.
 INLINE void begin_block(const slab_t *slabs, __global const array_t *array, uint level,
                         __global const key_t *keys, __global const interval_t *wanted,
                         __global const register_t *band, uint bands, uint n, cursors_t *cursors,
                         block_t *block)
 {
     generate_bounds(keys, wanted, band, bands, n, block->lo, block->hi);
-    if (array->depth > 0)
-        find_key_lines(slabs, array, level, block->lo, n, false, &cursors->lo, block->start);
+    block->ends_known = cursors->far;
+    if (array->depth == 0)
+        return;
+    find_key_lines(slabs, array, level, block->lo, n, false, &cursors->lo, block->start);
+    if (block->ends_known)
+        find_key_lines(slabs, array, level, block->hi, n, true, &cursors->hi, block->stop);
 }
 
 // Runs of a block in one array, as positions in that array.
@@ -80,7 +86,7 @@ INLINE void end_block(const slab_t *slabs, __global const array_t *array, uint l
         find_bounds_singly(slabs, array, lo, n, false, start);
         find_bounds_singly(slabs, array, hi, n, true, stop);
     } else {
-        find_runs(slabs, array, level, lo, hi, n, cursors, start, stop);
+        find_runs(slabs, array, level, lo, hi, n, block->ends_known, cursors, start, stop);
     }
     for (uint j = 0; j < n; j++)
         stop[j] = ((lo[j] > hi[j]) | (stop[j] < start[j])) ? start[j] : stop[j];
@@ -104,9 +110,11 @@ INLINE uint count_seen(__global const uint *rids, uint n, sight_t sight)
 {
     uint hits = 0, i = 0;
     if (n >= FAN) {
-        uint16 many = 0;
+        // Both sides lowered by 2**31, because signed words are what machines compare.
+        uint16 shift = 0x80000000u - sight.first, many = 0;
+        int16 rows = (int)(sight.rows - 0x80000000u);
         for (; i + FAN <= n; i += FAN)
-            many -= as_uint16(LOAD16(uint, rids + i) - sight.first < sight.rows);
+            many -= as_uint16(as_int16(LOAD16(uint, rids + i) + shift) < rows);
         uint8 by_8 = many.lo + many.hi;
         uint4 by_4 = by_8.lo + by_8.hi;
         uint2 by_2 = by_4.lo + by_4.hi;

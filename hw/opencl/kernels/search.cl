@@ -159,15 +159,17 @@ INLINE bool find_near_end(__global const key_t *keys, __global const key_t *inde
 
 // Runs of n <= BLOCK intervals in one array, from the lines of keys in `start`. Most runs are short:
 // the line in which one begins is the line in which it ends. Ends that are far away are searched
-// for as beginnings are, and those of the next block then are at once.
+// for as beginnings are; where the runs before were long, `ends_known`, their lines are in `stop`.
 INLINE void find_runs(const slab_t *slabs, __global const array_t *array, uint level,
-                      const key_t *lo, const key_t *hi, uint n, cursors_t *cursors, uint *start,
-                      uint *stop)
+                      const key_t *lo, const key_t *hi, uint n, bool ends_known,
+                      cursors_t *cursors, uint *start, uint *stop)
 {
     __global const key_t *keys = KEYS(array->keys), *index = KEYS(array->index);
     uint count = array->count;
-    bool far = cursors->far;
-    for (uint j = 0; j < n; j++) {
+    bool far = ends_known;
+    for (uint j = 0; j < n && ends_known; j++)
+        start[j] = least(count, start[j] + line_bound(keys + start[j], lo[j], false));
+    for (uint j = 0; j < n && !ends_known; j++) {
         uint line = start[j];
         key16_t in_line = LOAD16(key, keys + line);
         uint last = bound_in(in_line, hi[j], true);
@@ -179,7 +181,8 @@ INLINE void find_runs(const slab_t *slabs, __global const array_t *array, uint l
     cursors->far = far;
     if (!far)
         return;
-    find_key_lines(slabs, array, level, hi, n, true, &cursors->hi, stop);
+    if (!ends_known)
+        find_key_lines(slabs, array, level, hi, n, true, &cursors->hi, stop);
     uint longest = 0;
     for (uint j = 0; j < n; j++) {
         stop[j] = least(count, stop[j] + line_bound(keys + stop[j], hi[j], true));
