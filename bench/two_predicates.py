@@ -33,7 +33,7 @@ Progress = Callable[[str], None]
 
 STORED, BATCH, ROUNDS = 1_000_000, 100_000, 5
 #: Batches of one push: their steps overlap, as those of a stream do.
-_BATCHES = 4
+_BATCHES = 8
 #: Tuples that the per-tuple form is given: its time grows with nothing else.
 _FEW = 400
 _RANGE = 1 << 30
