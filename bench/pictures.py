@@ -130,6 +130,7 @@ def _bound_bars(
         bound = one["at_most"] if at_most else one["at_least"]
         better = bound / one["ratio"] if at_most else one["ratio"] / bound
         text = f"{one['ratio']:.3g} (asked {'≤' if at_most else '≥'} {bound:g})"
+        text += f"; {one['paper']}" if "paper" in one else ""
         colour = _PEER if quick else _OURS if one["holds"] else _BAD
         bars.append((name, better, colour, text))
     return bars
@@ -169,18 +170,18 @@ def _draw_structures(result: dict[str, Any]) -> Figure:
     figure, panels = _stacked([8, len(claims), len(chosen), *[2] * len(figures)])
     _draw_convergence(panels[0], result["subwindows"]["convergence"])
     for panel, ones, title in (
-        (panels[1], claims, "The papers' claims against their bounds (dashed)"),
-        (panels[2], chosen, "auto beside the best fixed structure, against 1.3 (dashed)"),
+        (panels[1], claims, "The papers' claims, bounds dashed"),
+        (panels[2], chosen, "auto beside the best structure"),
     ):
-        named = [(one["name"], one) for one in ones]
-        _bars(panel, _bound_bars(named, bool(result.get("quick"))), room=8)
+        named = [(one["name"].replace(" over that of the last", ""), one) for one in ones]
+        _bars(panel, _bound_bars(named, bool(result.get("quick"))), room=4000 if ones is claims else 60)
         panel.axvline(1, color=_LIMIT, linestyle="--", zorder=1)
         panel.set_xlabel("times better than asked (log)")
         panel.set_title(title)
     for panel, one in zip(panels[3:], figures, strict=True):
         title, _, beside = one["name"].partition(": ")
         name, _, peer = beside.partition(" beside ")
-        asked = f"ratio {_ratio(one['ratio'])} (asked {one['at_least']:,g})"
+        asked = f"ratio {one['ratio']:,.4g} (asked {one['at_least']:,g})"
         _bars(panel, [
             (f"Watersmeet, {name}", one["tuples_per_s"], _OURS, _count(one["tuples_per_s"])),
             (peer, one["peer_tuples_per_s"], _PEER, f"{_count(one['peer_tuples_per_s'])}, {asked}"),
