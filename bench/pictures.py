@@ -169,12 +169,12 @@ def _draw_structures(result: dict[str, Any]) -> Figure:
     chosen = result["choices"]["figures"]
     figure, panels = _stacked([8, len(claims), len(chosen), *[2] * len(figures)])
     _draw_convergence(panels[0], result["subwindows"]["convergence"])
-    for panel, ones, title in (
-        (panels[1], claims, "The papers' claims, bounds dashed"),
-        (panels[2], chosen, "auto beside the best structure"),
+    for panel, ones, title, room in (
+        (panels[1], claims, "The papers' claims, bounds dashed", 4000),
+        (panels[2], chosen, "auto beside the best structure", 60),
     ):
         named = [(one["name"].replace(" over that of the last", ""), one) for one in ones]
-        _bars(panel, _bound_bars(named, bool(result.get("quick"))), room=4000 if ones is claims else 60)
+        _bars(panel, _bound_bars(named, bool(result.get("quick"))), room=room)
         panel.axvline(1, color=_LIMIT, linestyle="--", zorder=1)
         panel.set_xlabel("times better than asked (log)")
         panel.set_title(title)
