@@ -182,6 +182,13 @@ def _columns_of(parts: Sequence[Node]) -> tuple[frozenset[str], frozenset[str]]:
     return left, right
 
 
+def columns_read(
+    on: str, left: pa.Schema, right: pa.Schema
+) -> tuple[frozenset[str], frozenset[str]]:
+    """The columns of left and of right that a condition reads, wherever that is done."""
+    return _columns_of([Binder(left, right).boolean(_parsed(on))])
+
+
 def compile_condition(on: str, left: pa.Schema, right: pa.Schema) -> JoinCondition:
     """Compile `on` for streams of these schemas.
 

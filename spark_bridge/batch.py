@@ -16,6 +16,7 @@ from pyspark.sql.types import DataType, MapType, VariantType
 
 from host.options import JoinOptions
 from host.output import result_schema
+from host.service.ahead import can_run_ahead
 from host.stream_join import StreamJoin
 from hw.spec.tuples import Side
 from spark_bridge.columns import Layout, column, spark_schema, unite
@@ -44,8 +45,8 @@ def batch_join(
         task = _task(options, layout, first=1)
         return united.coalesce(1).mapInArrow(task, result, profile=profile)
     tags = [
-        [_targets(frame, side, options.workers).alias(_WORKER)]
-        for side, frame in zip(Side, (left, right), strict=True)
+        [_targets(frame, schema, side, options.workers).alias(_WORKER)]
+        for side, frame, schema in zip(Side, (left, right), schemas, strict=True)
     ]
     united, layout = unite(left, right, schemas, tags)
     dealt = united.repartitionById(options.workers, F.col(_WORKER))
@@ -58,13 +59,13 @@ def grid(workers: int) -> tuple[int, int]:
     return workers // columns, columns
 
 
-def _targets(frame: DataFrame, side: Side, workers: int) -> Column:
+def _targets(frame: DataFrame, schema: pa.Schema, side: Side, workers: int) -> Column:
     """One row for each task that must see a tuple.
 
     The place comes from the tuple's values: a task that Spark repeats deals them the same way.
     """
     rows, columns = grid(workers)
-    hashed = [column(f.name) for f in frame.schema if _can_hash(f.dataType)]
+    hashed = [column(name) for name in schema.names if _can_hash(frame.schema[name].dataType)]
     place = F.xxhash64(*hashed) if hashed else F.monotonically_increasing_id()
     mine, others = (rows, columns) if side is Side.LEFT else (columns, rows)
     own = F.pmod(place, F.lit(mine)).cast("int")
@@ -88,19 +89,32 @@ def _task(
     """What an executor runs: it holds plain options, never a device or a session."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows: tuple[list[pa.RecordBatch], list[pa.RecordBatch]] = ([], [])
-        for batch in batches:
-            for side, own in layout.split(batch, first):
-                rows[side].append(own)
-        tables = [
-            pa.Table.from_batches(rows[side], layout.schemas[side]) for side in Side
-        ]
         engine = replace(options.join, batch=_BATCH, device=device_of_task(options.join.device))
         with _opened(engine) as join:
-            yield from join.push(*tables)
+            for rows in _gathered(batches, layout, first, at_once=not can_run_ahead(engine)):
+                yield from join.push(*rows)
             yield from join.finish()
 
     return run
+
+
+def _gathered(
+    batches: Iterator[pa.RecordBatch], layout: Layout, first: int, at_once: bool
+) -> Iterator[list[pa.Table]]:
+    """The rows of both sides, in pieces that are joined while Spark makes the next one.
+
+    `at_once`: in one, where it counts which rows of the two arrive side by side.
+    """
+    rows: tuple[list[pa.RecordBatch], list[pa.RecordBatch]] = ([], [])
+    waiting = 0
+    for batch in batches:
+        for side, own in layout.split(batch, first):
+            rows[side].append(own)
+        waiting += len(batch)
+        if waiting >= _BATCH and not at_once:
+            yield [pa.Table.from_batches(rows[side], layout.schemas[side]) for side in Side]
+            rows, waiting = ([], []), 0
+    yield [pa.Table.from_batches(rows[side], layout.schemas[side]) for side in Side]
 
 
 def _opened(options: JoinOptions) -> StreamJoin:

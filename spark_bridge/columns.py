@@ -86,16 +86,18 @@ def unite(
 ) -> tuple[DataFrame, Layout]:
     """Both frames as one: column `side`, each side's tags, then columns that the sides share.
 
-    Columns of one type share a place, so that a row is seldom wider than its own side was.
+    Of either frame the columns of its schema are taken. Columns of one type share a place, so
+    that a row is seldom wider than its own side was.
     """
     kinds: list[DataType] = []
     places: list[tuple[int, ...]] = []
-    for frame in (left, right):
-        places.append(_placed([field.dataType for field in frame.schema.toNullable()], kinds))
+    for frame, schema in zip((left, right), schemas, strict=True):
+        types = frame.schema.toNullable()
+        places.append(_placed([types[name].dataType for name in schema.names], kinds))
     united = [
         frame.select(
             F.lit(int(side)).cast("tinyint").alias(SIDE), *tags[side],
-            *_filled(frame, places[side], kinds),
+            *_filled(schemas[side].names, places[side], kinds),
         )
         for side, frame in zip(Side, (left, right), strict=True)
     ]
@@ -114,8 +116,10 @@ def _placed(wanted: Sequence[DataType], kinds: list[DataType]) -> tuple[int, ...
     return tuple(taken)
 
 
-def _filled(frame: DataFrame, places: tuple[int, ...], kinds: Sequence[DataType]) -> list[Column]:
-    names = {place: name for place, name in zip(places, frame.columns, strict=True)}
+def _filled(
+    columns: Sequence[str], places: tuple[int, ...], kinds: Sequence[DataType]
+) -> list[Column]:
+    names = {place: name for place, name in zip(places, columns, strict=True)}
     return [
         (column(names[i]) if i in names else F.lit(None)).cast(kind).alias(f"c{i}")
         for i, kind in enumerate(kinds)

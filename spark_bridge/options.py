@@ -5,10 +5,11 @@ from os.path import abspath
 from typing import Any
 from urllib.parse import urlparse
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from host.backends.choice import backend_opener
-from host.condition import JoinCondition, compile_condition
+from host.condition import JoinCondition, columns_read, compile_condition
 from host.errors import OptionError
 from host.options import JoinOptions
 from hw.spec.tuples import Side
@@ -83,10 +84,25 @@ def checked(
     _check_names(join)
     chosen = _workers(workers, join, streaming, left)
     return BridgeOptions(
-        join=join, streaming=streaming, workers=chosen,
+        join=_with_needed_columns(join), streaming=streaming, workers=chosen,
         routing=_routing(routing, condition, chosen),
         state_dir=_state_dir(state_dir, left) if streaming else None,
     )
+
+
+def _with_needed_columns(options: JoinOptions) -> JoinOptions:
+    """The same join of inputs that have nothing but what it looks at: Spark makes no more."""
+    read = columns_read(options.on, options.left, options.right)
+    schemas = []
+    for side in Side:
+        needed = {*read[side], *(one.column for one in options.measures(side))}
+        if options.time_columns is not None:
+            needed.add(options.time_columns[side])
+        if options.emit == "pairs":
+            needed |= {one.column for one in options.selected if one.side is side}
+        fields = [field for field in options.schema(side) if field.name in needed]
+        schemas.append(pa.schema(fields or [options.schema(side).field(0)]))
+    return replace(options, left=schemas[0], right=schemas[1])
 
 
 def _check_text(**options: object) -> None:

@@ -1,10 +1,13 @@
 """The join of batch DataFrames: what Spark's own gives, over one task or a grid of them."""
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
 from spark_bridge import stream_join
+from spark_bridge.batch import _gathered
+from spark_bridge.columns import Layout
 from tests.helpers import arrival_of, expected_pairs, null_safe, same_pairs
 from tests.spark_bridge.data import mixed_rows
 from tests.spark_bridge.sparks import rows_of, same
@@ -17,10 +20,12 @@ COLUMNS = ["id", "f", "d", "ts", "n", "k", "bag"]
 
 @pytest.fixture(scope="module")
 def frames(spark, tmp_path_factory):
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 40)
     place = tmp_path_factory.mktemp("batch")
     for name, table in (("left", LEFT), ("right", RIGHT)):
         pq.write_table(table, place / f"{name}.parquet")
-    return tuple(spark.read.parquet(str(place / f"{name}.parquet")) for name in ("left", "right"))
+    yield tuple(spark.read.parquet(str(place / f"{name}.parquet")) for name in ("left", "right"))
+    spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
 
 
 @pytest.mark.parametrize(("on", "window", "workers", "backend"), [
@@ -53,3 +58,16 @@ def test_row_windows_take_the_rows_in_their_order(frames):
     expected = expected_pairs(lambda left, right: less(left["i"], right["i"]), "rows 20", LEFT,
                               RIGHT, arrival_of([(150, 170)]))
     same_pairs([tuple(row) for row in found.collect()], expected)
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_rows_are_joined_in_pieces_where_their_order_does_not_count(monkeypatch, at_once):
+    monkeypatch.setattr("spark_bridge.batch._BATCH", 5)
+    own = pa.schema([("a", pa.int64())])
+    batches = [pa.record_batch({"side": pa.array([side] * 3, pa.int8()), "c0": range(at, at + 3)})
+               for side, at in ((0, 0), (0, 3), (0, 6), (1, 10), (1, 13))]
+    pieces = [[table["a"].to_pylist() for table in piece]
+              for piece in _gathered(iter(batches), Layout((own, own), ((0,), (0,))), 1, at_once)]
+    for side, rows in ((0, range(9)), (1, range(10, 16))):
+        assert [row for piece in pieces for row in piece[side]] == [*rows]
+    assert len(pieces) == (1 if at_once else 3)

@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 from host.errors import JoinError
 from spark_bridge import explain, stream_join
 from spark_bridge.batch import grid
+from spark_bridge.options import checked
 from tests.helpers import exactly
 
 pytestmark = pytest.mark.spark
@@ -130,6 +131,21 @@ def test_explain_shows_what_runs_where(frames, tmp_path):
         in explain(*batches, BAND, workers=6).splitlines()
     with pytest.raises(TypeError, match=exactly("stream_join has no option 'wrokers'")):
         explain(*batches, BAND, wrokers=6)
+
+
+@pytest.mark.parametrize(("said", "left", "right"), [
+    ({"select": ["l.value"]}, ["value", "x"], ["x"]),
+    ({"window": "1 minute", "time": "timestamp", "select": ["r.x"]},
+     ["timestamp", "x"], ["timestamp", "x"]),
+    ({"on": "l.value > 3", "emit": "counts"}, ["value"], ["timestamp"]),
+    ({"emit": "aggregate", "aggregates": {"n": "sum(r.value)"}}, ["x"], ["value", "x"]),
+    ({}, ["timestamp", "value", "x"], ["timestamp", "value", "x"]),
+])
+def test_only_the_columns_that_a_join_looks_at_are_asked_for(frames, tmp_path, said, left, right):
+    every = {"on": BAND, "window": "none", "workers": None, "routing": None, "lateness": None}
+    for pair in frames:
+        options = checked(*pair, **{**every, "state_dir": str(tmp_path), **said}).join
+        assert (options.left.names, options.right.names) == (left, right)
 
 
 def test_a_watermark_gives_the_lateness(frames, tmp_path):
