@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 
 from host.chooser import Chooser
 from host.errors import OptionError
 from host.indexes.bisort import BISortIndex
 from host.indexes.hash_table import HashTable
+from host.indexes.lanes import LANES, below, inside
 from host.indexes.llat import count_in, expire, llat, put
 from host.indexes.loop import LoopIndex
 from host.indexes.merge_tree import BTree, ChainLink, ImTree, PimTree
@@ -286,3 +288,22 @@ def test_keys_that_stay_are_told_from_keys_that_move():
         chooser.see_batch(0, np.sort(random.integers(0, 1000, 500)))
         chooser.see_batch(1, np.sort(random.integers(0, 1000, 500) + 900 * step))
     assert chooser.drift(0) < 0.3 and chooser.drift(1) > 1.5
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint32"])
+def test_lanes_compare_as_single_elements_do(kind):
+    limits, random = np.iinfo(kind), np.random.default_rng(3)
+    values = random.integers(limits.min, limits.max, 3 * LANES, kind, endpoint=True)
+    values[::5] = limits.max
+    values[::7] = limits.min
+    low, high = np.sort(values[[3, 11]])
+
+    @njit
+    def bits(array, place, low, high):
+        return inside(array, place, low, high), below(array, place, high)
+
+    for place in range(2 * LANES + 1):
+        some = values[place : place + LANES]
+        among, less = bits(values, place, low, high)
+        assert among == sum(int(low <= one <= high) << n for n, one in enumerate(some))
+        assert less == sum(int(one < high) << n for n, one in enumerate(some))

@@ -1,6 +1,7 @@
 """SPO-Join's structure: every way to find the tuples of a rectangle gives the same ones."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,12 +10,13 @@ from host.indexes.po import PoIndex, part_of
 from host.indexes.po.bitset import added_counts, added_sums, listings
 from host.indexes.po.candidates import PoCandidates
 from host.indexes.po.index import MERGE_INTERVAL
-from host.indexes.po.listing import pairs_of
+from host.indexes.po.listing import PairColumn, pairs_of
 from host.indexes.po.offsets import offsets
 from host.indexes.po.part import Part
 from host.indexes.po.per_tuple import per_tuple_counts
 from host.indexes.po.strips import Strips
 from host.indexes.po.table import CornerTable
+from host.rowstore import Words
 from host.two_keys import Rectangles, ascending, keyed_twice
 from hw.spec.tuples import interval_dtype, key_limits
 from tests.helpers import same_pairs, share
@@ -94,6 +96,12 @@ def test_an_index_finds_what_the_definition_says(batches, asked, interval, room)
     wanted, expected = rectangles_of(*asked), matches(stored, *asked)
     candidates = index.find(wanted)
     same_pairs(pairs_in(candidates), expected)
+    ids = Words("id", 3 * np.arange(total + 1, dtype=np.uint32), pa.uint32(), 0)
+    columns = PairColumn(ids, 0, np.arange(len(asked[0])) + 100), PairColumn(ids, 0)
+    found = [zip(*map(np.ndarray.tolist, some), strict=True)
+             for some in candidates.columns(64, columns)]  # fmt: skip
+    same_pairs([pair for part in found for pair in part],
+               [(probe + 100, 3 * rid) for probe, rid in expected])
     counts = np.bincount([probe for probe, _ in expected], minlength=len(asked[0]))
     assert candidates.sizes().tolist() == counts.tolist()
     keys, rids = index.ascending()
