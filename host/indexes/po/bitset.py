@@ -51,7 +51,7 @@ def listings(
     words = (len(permutation) >> 6) + 2
     bits, some, more = (np.zeros((words >> shift) + 2, np.uint64) for shift in (0, 6, 12))
     state, ends = np.array([0, 0, -1], np.int64), np.empty(len(bound), np.int64)
-    # A word's ones are listed at once, by fours.
+    # A word's ones are listed at once.
     room = np.empty(max(most, _WHOLE) + _WHOLE, np.uint32)
     while state[0] < len(bound):
         place = int(state[0])
@@ -150,9 +150,11 @@ def _list(  # type: ignore[no-untyped-def]
     while n < len(bound):
         while held < bound[n]:
             place = np.uint64(permutation[held])
-            bits[place >> _WORD] |= _ONE << (place & _LOW)
-            some[place >> np.uint64(12)] |= _ONE << ((place >> _WORD) & _LOW)
-            more[place >> np.uint64(18)] |= _ONE << ((place >> np.uint64(12)) & _LOW)
+            before = bits[place >> _WORD]
+            bits[place >> _WORD] = before | (_ONE << (place & _LOW))
+            if not before:
+                some[place >> np.uint64(12)] |= _ONE << ((place >> _WORD) & _LOW)
+                more[place >> np.uint64(18)] |= _ONE << ((place >> np.uint64(12)) & _LOW)
             held += 1
         stop = np.uint64(end[n])
         place = np.uint64(begun) if begun >= 0 else np.uint64(first[n])
@@ -180,13 +182,13 @@ def _list(  # type: ignore[no-untyped-def]
 def _put_ones(mask, base, positions, put):  # type: ignore[no-untyped-def]
     """List the ones of a word; how many they are.
 
-    Four at a time: how many there are cannot be foreseen. What is written behind the last one is
+    Many at a time: how many there are cannot be foreseen. What is written behind the last one is
     overwritten by the next word's.
     """
     count = ones(mask)
-    for n in range(np.uint64(0), count, np.uint64(4)):
-        for four in range(np.uint64(4)):
-            positions[put + n + four] = base + first_one(mask)
+    for n in range(np.uint64(0), count, np.uint64(16)):
+        for more in range(np.uint64(16)):
+            positions[put + n + more] = base + first_one(mask)
             mask &= mask - _ONE
     return count
 
