@@ -1,7 +1,7 @@
 # Watersmeet. `make help` lists what can be made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup machine test quick demo soak chaos sim formal gates mutants rtl pnr bitstream binaries bench report lock clean
+.PHONY: help setup machine browser test quick demo soak chaos sim formal gates mutants rtl pnr bitstream binaries bench report lock clean
 
 MINUTES ?= 10
 N ?= 20
@@ -37,10 +37,18 @@ machine:
 	@touch $@
 	@echo "Done: .venv is ready."
 
-test: setup  ## everything: ruff, mypy, all tests
+# The page's test needs a browser, which no Python package brings: Debian's, where one may install it.
+browser:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		{ apt-get install -qq -y chromium || { apt-get update -qq && apt-get install -qq -y chromium; }; } \
+		>/dev/null 2>&1; } || echo "No Chromium here (Debian: apt-get install chromium):" \
+		"the test of the page in a browser is left out."
+
+test: setup browser  ## everything: ruff, mypy, all tests
 	$(RUN) ruff check
 	$(RUN) mypy $(PACKAGES)
-	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder \
+		$$(command -v chromium >/dev/null || echo --deselect tests/spark_bridge/test_page.py)
 
 quick: setup  ## the tests of about half a minute
 	$(PYTEST) -n 2 --dist loadfile -m "not slow and not spark and not sim and not formal"

@@ -17,7 +17,7 @@ OBSERVED = {
 
 def shown(url, place):
     """The words of the page, once its script has asked for the joins twice."""
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    browser = shutil.which("chromium")
     assert browser, "this test needs a browser: apt-get install chromium"
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
                f"--user-data-dir={place}", "--virtual-time-budget=1500", "--dump-dom", url]
