@@ -39,7 +39,7 @@ machine:
 
 # The page's test needs a browser, which no Python package brings: Debian's, where one may install it.
 browser:
-	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	@export DEBIAN_FRONTEND=noninteractive; command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		{ apt-get install -qq -y chromium || { apt-get update -qq && apt-get install -qq -y chromium; }; } \
 		>/dev/null 2>&1; } || echo "No Chromium here (Debian: apt-get install chromium):" \
 		"the test of the page in a browser is left out."

@@ -20,6 +20,7 @@ def shown(url, place):
     browser = shutil.which("chromium")
     assert browser, "this test needs a browser: apt-get install chromium"
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+               "--disable-background-networking", "--disable-component-update", "--disable-sync",
                f"--user-data-dir={place}", "--virtual-time-budget=1500", "--dump-dom", url]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     body = done.stdout[done.stdout.index("<body>") : done.stdout.index("<script>")]
