@@ -1,7 +1,7 @@
 """PanJoin step 2, preprocessing: join fields out of the tuples, late ones marked, keys sorted."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +14,7 @@ from host.chain import TIME
 from host.condition import JoinCondition
 from host.errors import InputError
 from host.sharing import Share
+from host.threads import one_thread
 from host.two_keys import ascending, keyed_twice
 from host.watermark import Watermark
 from hw.spec.tuples import Side, tuple_dtype
@@ -129,7 +130,11 @@ class Preprocessor:
         self.time_columns = time_columns
         self.watermarks = watermarks
         self.totals = [0, 0]
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="watersmeet-sort")
+        self._thread = one_thread("watersmeet-sort")
+
+    def close(self) -> None:
+        """End its thread."""
+        self._thread.shutdown()
 
     def prepare(self, arrivals: Arrivals) -> Prepared:
         left, right = self._sides(arrivals, list(self.totals))

@@ -185,6 +185,7 @@ class StreamJoin:
         self._finished = self._closed = True
         self._pipeline.close()
         self.manager.close()
+        self.preprocessor.close()
 
     @property
     def engine_report(self) -> str | None:

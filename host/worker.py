@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TypeVar
 
 from host.backend import Backend
+from host.threads import one_thread
 
 __all__ = ["Worker"]
 
@@ -21,7 +22,7 @@ class Worker:
     def __init__(self, number: int, open_backend: Callable[[], Backend]) -> None:
         self.number = number
         self.busy_s = 0.0
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"watersmeet-worker-{number}")
+        self._thread = one_thread(f"watersmeet-worker-{number}")
         self.backend = self._thread.submit(open_backend).result()
 
     def run(self, command: Callable[[Backend], T]) -> Future[T]:
