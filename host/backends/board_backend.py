@@ -11,14 +11,13 @@ from host.backends.byte_engine import EngineBackend
 from host.errors import BackendUnavailable, LinkError
 from host.link import Link
 from hw.bitstreams import read_manifest
+from hw.spec.link import BAUD
 from hw.spec.params import JoinParams
 
 __all__ = ["BoardBackend", "SerialPort", "find_boards"]
 
 #: Serial chips on the boards that have a bitstream: (vendor, product) -> board.
 KNOWN = {(0x0403, 0x6015): "ulx3s", (0x0403, 0x6010): "ecpix5"}
-#: Bits a second on the line of every bitstream.
-BAUD = 3_000_000
 
 
 class SerialPort:

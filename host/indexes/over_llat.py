@@ -1,5 +1,7 @@
 """What RaP-Table and WiB+-Tree have in common: their tuples lie unsorted in an LLAT."""
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 
 from host.indexes.index import Intervals
@@ -11,22 +13,24 @@ __all__ = ["OverLlat"]
 _EVERYTHING = np.array([np.iinfo(np.int64).min]), np.array([np.iinfo(np.int64).max])
 
 
-class OverLlat:
+class OverLlat(ABC):
     """The part of host.indexes.index.Index that only looks at the LLAT."""
 
     @property
+    @abstractmethod
     def _table(self) -> Llat:
-        raise NotImplementedError
+        """Where the tuples lie."""
 
     @property
     def rids(self) -> np.ndarray:
         return self._table.rids
 
-    def __len__(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def __len__(self) -> int: ...
 
+    @abstractmethod
     def find(self, wanted: Intervals, most: int) -> Runs | None:
-        raise NotImplementedError
+        """As Index has it."""
 
     def ascending(self) -> tuple[np.ndarray, np.ndarray]:
         runs = self.find(_EVERYTHING, 2 * len(self) + 1)
@@ -36,5 +40,5 @@ class OverLlat:
         order = np.lexsort((rids, keys))
         return keys[order], rids[order]
 
-    def archive(self) -> None:
+    def archive(self) -> None:  # noqa: B027  (doing nothing is its work)
         """Nothing changes: PanJoin leaves partitions and leaves unsorted (III-E)."""

@@ -7,11 +7,10 @@ from amaranth.vendor import LatticeECP5Platform
 
 from hw.boards.clock import Pll
 from hw.spec import JoinParams
+from hw.spec.link import BAUD
 
-__all__ = ["BAUD", "Board", "Pin"]
+__all__ = ["Board", "Pin"]
 
-#: Bits a second on the line of every board.
-BAUD = 3_000_000
 #: A resource's name, its number, and which part of it, if it has parts.
 Pin = tuple[str, int, str | None]
 

@@ -2,8 +2,8 @@
 
     python -m hw.boards.build ulx3s [--seeds 4]
 
-It goes to bitstreams/ with its line of the manifest and the timing report. The same sources and
-tools give the same bitstream, to the bit.
+It goes to bitstreams/ with its line of the manifest and the timing report. The same sources give
+the same digest.
 """
 
 import argparse

@@ -18,12 +18,14 @@ from enum import IntEnum
 
 import numpy as np
 
-__all__ = ["ESCAPE", "FLAG", "FRAME", "MASK", "MOST_PAYLOAD", "WINDOW", "Deframer", "Kind",
+__all__ = ["BAUD", "ESCAPE", "FLAG", "FRAME", "MASK", "MOST_PAYLOAD", "WINDOW", "Deframer", "Kind",
            "LinkFrame", "frame_bytes"]
 
 FLAG = 0x7E
 ESCAPE = 0x7D
 MASK = 0x20
+#: Bits a second on the serial line of every board.
+BAUD = 3_000_000
 #: Most payload bytes of a frame.
 MOST_PAYLOAD = 512
 #: Most DATA frames that are under way and not acknowledged.
