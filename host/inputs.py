@@ -75,7 +75,8 @@ def _column(side: Side, column: pa.Array | pa.ChunkedArray, field: pa.Field) -> 
             f"and came as {column.type}"
         )
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+        # To combine is to copy.
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if isinstance(column, pa.ChunkedArray):  # what does not fit one array stays chunked
         raise SchemaError(
             f"{side.name.lower()} column {field.name!r} is too large for one batch: "

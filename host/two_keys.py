@@ -5,6 +5,7 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+from numba import njit
 
 from hw.spec.tuples import key_dtype
 
@@ -90,6 +91,10 @@ class Rectangles:
         edges = [len(self) * n // pieces for n in range(pieces + 1)]
         return [self._chosen(slice(begin, end)) for begin, end in pairwise(edges)]
 
+    def every(self, step: int) -> "Rectangles":
+        """The first, the one `step` further on, and so on."""
+        return self._chosen(np.arange(0, len(self), step))
+
     def _chosen(self, keep: np.ndarray | slice) -> "Rectangles":
         (alo, ahi), (blo, bhi) = self.first, self.second
         return Rectangles(
@@ -99,5 +104,11 @@ class Rectangles:
     def by_probe(self, values: np.ndarray) -> np.ndarray:
         """Sums of int64 `values`, one a rectangle, for each probe."""
         totals = np.zeros(self.probes, np.int64)
-        np.add.at(totals, self.probe, values)
+        _add(totals, self.probe, values)
         return totals
+
+
+@njit(cache=True, nogil=True)
+def _add(totals, places, values):  # type: ignore[no-untyped-def]
+    for n in range(len(places)):
+        totals[np.uint64(places[n])] += values[n]

@@ -209,16 +209,18 @@ def test_strips_table_bits_and_the_paper_agree(made, most, shift):
     # Second keys spread unevenly, and bounds between them.
     gaps = np.where(random.random(len(permutation) + 1) < 0.02, 1 << 20, 2)
     keys = np.cumsum(gaps)
-    by_keys = first, end, keys[low] - 1, keys[high] - 1
-    keys = keys[:-1]
-    strips, found = Strips.of(permutation, shift, keys), np.zeros(20, np.int64)
-    strips._check(permutation, keys)
-    strips.counts(by_keys, found)
+    firsts = np.cumsum(gaps[::-1])
+    bands = (firsts[first] - 1, firsts[end] - 1), (keys[low] - 1, keys[high] - 1)
+    keys, firsts = keys[:-1], firsts[:-1]
+    wanted = Rectangles(np.arange(20), *bands, 20)
+    strips, found = Strips.of(permutation, shift, firsts, keys), np.zeros(20, np.int64)
+    strips._check(permutation, firsts, keys)
+    strips.counts(wanted, found)
     assert found.tolist() == sizes
-    strips.sums(by_keys, found := np.zeros(20, np.int64), weights)
+    strips.sums(wanted, found := np.zeros(20, np.int64), weights)
     assert found.tolist() == sums
-    assert gathered(pairs_of(strips.listings(by_keys, most), most, *themselves)) == expected
-    met, seen = strips.cost(by_keys)
+    assert gathered(pairs_of(strips.listings(wanted, most), most, *themselves)) == expected
+    met, seen = strips.cost(wanted)
     assert seen >= sum(sizes) and met >= sum(size > 0 for size in sizes)
 
     inverse = np.argsort(permutation).astype(np.uint32)

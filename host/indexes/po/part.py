@@ -6,6 +6,7 @@ each question takes the one that should cost least.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +28,19 @@ _MEET, _SEE, _SET, _LOOK, _COMPARE = 30.0, 1.5, 2.5, 50.0, 0.5
 _SMALLEST_SHIFT, _LARGEST_SHIFT = 6, 12
 #: Rectangles whose cost is looked at closely before all of them are.
 _SAMPLE = 256
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Runs of some rectangles, and how many there are in all."""
+
+    runs: Runs
+    count: int
+
+    @property
+    def each(self) -> float:
+        """Rectangles that one of the sample stands for."""
+        return self.count / max(1, len(self.runs))
 
 
 class Part:
@@ -76,25 +90,27 @@ class Part:
 
     def counts(self, wanted: Rectangles) -> np.ndarray:
         """int64: tuples in each rectangle."""
-        runs, totals = self.runs(wanted), np.zeros(len(wanted), np.int64)
-        strips = self._strips_for(runs, self._bits_cost(runs))
+        totals, sample = np.zeros(len(wanted), np.int64), self._sample(wanted)
+        by_bits = self._bits_cost(sample)
+        strips = self._strips_for(sample, by_bits)
         if strips is not None:
-            strips.counts(runs.by_keys, totals)
-        elif self._table_cost(runs) < self._bits_cost(runs):
-            self._table.counts(self.permutation, self.inverse, runs.by_first, totals)
+            strips.counts(wanted, totals)
+        elif self._table_cost(sample) < by_bits:
+            bounds = self.runs(wanted).by_first
+            self._table.counts(self.permutation, self.inverse, bounds, totals)
         else:
-            self._by_bits(runs, totals, None)
+            self._by_bits(self.runs(wanted), totals, None)
         return totals
 
     def sums(self, wanted: Rectangles, values: np.ndarray) -> np.ndarray:
         """int64: int64 `values` (by rid) summed over the tuples in each rectangle."""
-        runs, totals = self.runs(wanted), np.zeros(len(wanted), np.int64)
+        totals, sample = np.zeros(len(wanted), np.int64), self._sample(wanted)
         weights = values[self.firsts.rids]
-        strips = self._strips_for(runs, self._bits_cost(runs))
+        strips = self._strips_for(sample, self._bits_cost(sample))
         if strips is not None:
-            strips.sums(runs.by_keys, totals, weights)
+            strips.sums(wanted, totals, weights)
         else:
-            self._by_bits(runs, totals, weights)
+            self._by_bits(self.runs(wanted), totals, weights)
         return totals
 
     def pairs(self, wanted: Rectangles, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -130,11 +146,11 @@ class Part:
         self, wanted: Rectangles, most: int
     ) -> Iterator[tuple[np.ndarray, Iterator[Listing]]]:
         """All positions in rectangles, with the probe of each rectangle in the listings' order."""
-        runs = self.runs(wanted)
-        strips = self._strips_for(runs, self._listing_cost(runs))
+        strips = self._strips_for(self._sample(wanted), self._listing_cost(wanted))
         if strips is not None:
-            yield wanted.probe, strips.listings(runs.by_keys, most)
+            yield wanted.probe, strips.listings(wanted, most)
             return
+        runs = self.runs(wanted)
         first, end, low, high = runs.by_second
         for places, name in groups_of(runs, len(self)):
             prefix = name == "prefix"
@@ -165,48 +181,51 @@ class Part:
                 added_sums(self.permutation, *ordered, sign, found, weights)
             totals[runs.order if order is None else runs.order[order]] += found
 
-    def _strips_for(self, runs: Runs, limit: float) -> Strips | None:
+    def _sample(self, wanted: Rectangles) -> "_Sample":
+        """A few of the rectangles, which stand for all."""
+        step = max(1, -(-len(wanted) // _SAMPLE))
+        return _Sample(self.runs(wanted.every(step)), len(wanted))
+
+    def _strips_for(self, sample: "_Sample", limit: float) -> Strips | None:
         """Strips, if they cost less than `limit` nanoseconds."""
+        runs = sample.runs
         mean = float((runs.end - runs.first).mean()) if len(runs) else 0.0
         shift = min(max(int(mean).bit_length(), _SMALLEST_SHIFT), _LARGEST_SHIFT)
-        if len(runs) * _MEET * (mean / (1 << shift) + 1) > limit:
+        if sample.count * _MEET * (mean / (1 << shift) + 1) > limit:
             return None
         strips = self._strips
         if strips is None or abs(strips.shift - shift) > 1:
-            self._strips = strips = Strips.of(self.permutation, shift, self.seconds.keys)
+            self._strips = strips = Strips.of(
+                self.permutation, shift, self.firsts.keys, self.seconds.keys
+            )
         if np.isinf(limit):
             return strips
-        step = -(-len(runs) // _SAMPLE) or 1
-        first, end, low, high = runs.by_keys
-        sample = slice(None, None, step)
-        met, seen = strips.cost(
-            (first[sample].copy(), end[sample].copy(), low[sample].copy(), high[sample].copy())
-        )
-        return strips if step * (_MEET * met + _SEE * seen) < limit else None
+        met, seen = strips.cost(runs.wanted)
+        return strips if sample.each * (_MEET * met + _SEE * seen) < limit else None
 
-    def _bits_cost(self, runs: Runs) -> float:
+    def _bits_cost(self, sample: "_Sample") -> float:
         """Nanoseconds of a count by bits: a pass for each bound that is one."""
-        passes = 1 + runs.bounded[0]
-        return passes * (_SET * len(self) + _LOOK * self._ends(runs) * len(runs))
+        passes = 1 + sample.runs.bounded[0]
+        return passes * (_SET * len(self) + _LOOK * self._ends(sample.runs) * sample.count)
 
-    def _listing_cost(self, runs: Runs) -> float:
+    def _listing_cost(self, wanted: Rectangles) -> float:
         """Nanoseconds of a list by bits, which hold a prefix or a suffix; without end, if neither
         is wanted.
         """
         if not len(self):
             return np.inf
-        lo, hi = runs.wanted.second
+        lo, hi = wanted.second
         below, above = lo > self.seconds.keys[0], hi < self.seconds.keys[-1]
         if (below & above).any():
             return np.inf
         passes = int(below.any()) + int((~below).any())
-        return passes * _SET * len(self) + _LOOK * len(runs)
+        return passes * _SET * len(self) + _LOOK * len(wanted)
 
-    def _table_cost(self, runs: Runs) -> float:
+    def _table_cost(self, sample: "_Sample") -> float:
         """Nanoseconds of a count by corners of the table."""
-        corners = self._ends(runs) * sum(runs.bounded)
+        corners = self._ends(sample.runs) * sum(sample.runs.bounded)
         width = max(1 << _SMALLEST_SHIFT, len(self) >> 10)
-        return float(len(runs) * corners * (_LOOK + _COMPARE * width))
+        return float(sample.count * corners * (_LOOK + _COMPARE * width))
 
     def _ends(self, runs: Runs) -> int:
         """Ends of runs of first positions that are not those of all tuples."""
@@ -219,7 +238,7 @@ class Part:
         assert (self.firsts.rids[self.permutation] == self.seconds.rids).all()
         assert (self.permutation[self.inverse] == np.arange(len(self))).all()
         if self._strips is not None:
-            self._strips._check(self.permutation, self.seconds.keys)
+            self._strips._check(self.permutation, self.firsts.keys, self.seconds.keys)
 
 
 def _ascending(bound: np.ndarray) -> np.ndarray | None:

@@ -58,11 +58,6 @@ class Runs:
         """End of second positions, in `order`."""
         return self._seconds[1]
 
-    @property
-    def by_keys(self) -> Bounds:
-        """first, end, and closed intervals of second keys, rectangle by rectangle."""
-        return self.first, self.end, *self.wanted.second
-
     @cached_property
     def by_first(self) -> Bounds:
         """first, end, low, high, rectangle by rectangle."""
