@@ -31,7 +31,7 @@ __all__ = ["Workload", "run"]
 
 Progress = Callable[[str], None]
 
-STORED, BATCH, ROUNDS = 1_000_000, 100_000, 5
+STORED, BATCH, ROUNDS = 1_000_000, 100_000, 9
 #: Batches of one push: their steps overlap, as those of a stream do.
 _BATCHES = 8
 #: Tuples that the per-tuple form is given: its time grows with nothing else.

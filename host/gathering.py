@@ -13,8 +13,9 @@ from hw.spec.tuples import Side
 
 __all__ = ["gathered"]
 
-#: Bytes of a chunk's columns and of what lists its pairs: they should stay in a near cache.
-_CHUNK_BYTES = 1 << 22
+#: Bytes of a chunk's columns and of what lists its pairs: each chunk costs some Python, and large
+#: ones leave the caches.
+_CHUNK_BYTES = 1 << 23
 
 
 def gathered(

@@ -12,12 +12,10 @@ from host.backend import Backend, Probes
 from host.chain import Chain, Subwindow
 from host.condition import JoinCondition
 from host.hits import Found, Hits
-from host.joinkeys import OrderedKeys
 from host.preprocess import Prepared, SideBatch
 from host.summaries import Summaries
 from host.targets import Target, targets_of
 from host.totals import Totals
-from host.two_keys import Rectangles
 from host.views import places_seen
 from host.worker import Worker
 from hw.spec.tuples import Side
@@ -92,19 +90,12 @@ class JoinManager:
         return found
 
     def _probes(self, batch: SideBatch) -> Probes:
-        if self.condition.second_keys is not None:
-            return self._two_key_probes(batch, self.condition.second_keys)
+        if batch.rectangles is not None:
+            return Probes(batch.side, batch.keys, rectangles=batch.rectangles)
         if self.condition.predicate is not None:
             return Probes(batch.side, batch.keys, predicate=self.condition.predicate)
         wanted = self.condition.intervals(batch.side, batch.keys)
         return Probes(batch.side, batch.keys, wanted=wanted)
-
-    def _two_key_probes(self, batch: SideBatch, second: OrderedKeys) -> Probes:
-        assert batch.seconds is not None
-        wanted = self.condition.intervals(batch.side, batch.keys)
-        beside = second.intervals(batch.side, batch.seconds)
-        rectangles = Rectangles.of(wanted, beside)
-        return Probes(batch.side, batch.keys, wanted=wanted, rectangles=rectangles)
 
     def _ask_chain(
         self, batch: SideBatch, probes: Probes, seen: Seen, counting: bool

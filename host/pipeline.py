@@ -5,29 +5,38 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-__all__ = ["Pipeline"]
+__all__ = ["LARGE", "Pipeline"]
 
 T = TypeVar("T")
 Result = TypeVar("Result")
 
 _END = object()
 
+#: Bytes of a result that fills the place of one.
+LARGE = 1 << 26
+#: Into so many parts a result's place is cut.
+_PLACES = 16
+
 
 class Pipeline(Generic[T, Result]):
     """One thread that turns one item at a time into results, a few of them ahead of the reader.
 
     The few are what bounds the memory of an item with many results: its thread waits for them
-    to be read.
+    to be read. There may be more of them where `size` says that they are small.
     """
 
-    def __init__(self, work: Callable[[T], Iterator[Result]], ahead: int = 2) -> None:
+    def __init__(
+        self, work: Callable[[T], Iterator[Result]], ahead: int = 2,
+        size: Callable[[Result], int] = lambda _: LARGE,
+    ) -> None:
         self._work = work
+        self._size = size
         # Simple queues have no lock in Python: what a signal raises in the reader at any moment
         # leaves none behind that the thread would wait for.
         self._items: queue.SimpleQueue[object] = queue.SimpleQueue()
-        self._results: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[tuple[object, int]] = queue.SimpleQueue()
         self._room: queue.SimpleQueue[None] = queue.SimpleQueue()
-        for _ in range(ahead):
+        for _ in range(ahead * _PLACES):
             self._room.put(None)
         self._busy = False
         self._closing = threading.Event()
@@ -48,8 +57,9 @@ class Pipeline(Generic[T, Result]):
     def results(self) -> Iterator[Result]:
         """The results of the item that runs, as they come; what its work raises is raised here."""
         while self._busy:
-            result = self._results.get()
-            self._room.put(None)
+            result, places = self._results.get()
+            for _ in range(places):
+                self._room.put(None)
             if result is _END:
                 self._busy = False
             elif isinstance(result, _Failure):
@@ -68,23 +78,24 @@ class Pipeline(Generic[T, Result]):
     def _put_results(self, item: T) -> None:
         try:
             for result in self._work(item):
-                self._put(result)
-            self._put(_END)
+                self._put(result, min(_PLACES, 1 + self._size(result) * _PLACES // LARGE))
+            self._put(_END, 0)
         except _Closed:
             raise
         except BaseException as error:
-            self._put(_Failure(error))
+            self._put(_Failure(error), 0)
 
-    def _put(self, result: object) -> None:
+    def _put(self, result: object, places: int) -> None:
         """Wait for room, but not for a reader who has gone."""
-        while True:
+        taken = 0
+        while taken < places:
             try:
                 self._room.get(timeout=0.1)
+                taken += 1
             except queue.Empty:
                 if self._closing.is_set():
                     raise _Closed from None
-            else:
-                return self._results.put(result)
+        self._results.put((result, places))
 
     def close(self) -> None:
         """End the thread; results that nobody read are dropped."""

@@ -15,7 +15,7 @@ from host.condition import JoinCondition
 from host.errors import InputError
 from host.sharing import Share
 from host.threads import one_thread
-from host.two_keys import ascending, keyed_twice
+from host.two_keys import Rectangles, ascending, keyed_twice
 from host.watermark import Watermark
 from hw.spec.tuples import Side, tuple_dtype
 from hw.spec.windows import TimeWindow, Window
@@ -23,7 +23,8 @@ from hw.spec.windows import TimeWindow, Window
 __all__ = ["Prepared", "SideBatch", "Preprocessor"]
 
 
-#: Tuples from which on the streams of a batch are prepared by a thread each.
+#: Tuples from which on the streams of a batch are prepared by a thread each, and sorted by
+#: compiled code.
 _LARGE_BATCH = 1 << 13
 
 
@@ -43,6 +44,7 @@ class SideBatch:
     keys       their keys, in that order
     stored     which tuples go into the window; None is all (see host.sharing)
     seconds    their second keys, where two predicates are searched at once
+    rectangles what they want of both keys, in that case
     """
 
     side: Side
@@ -57,6 +59,7 @@ class SideBatch:
     keys: np.ndarray
     stored: np.ndarray | None = None
     seconds: np.ndarray | None = None
+    rectangles: Rectangles | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -192,7 +195,17 @@ class Preprocessor:
             keys=keys,
             stored=stored,
             seconds=seconds,
+            rectangles=self._rectangles(side, keys, seconds),
         )
+
+    def _rectangles(
+        self, side: Side, keys: np.ndarray, seconds: np.ndarray | None
+    ) -> Rectangles | None:
+        beside = self.condition.second_keys
+        if seconds is None or beside is None:
+            return None
+        first, second = self.condition.intervals(side, keys), beside.intervals(side, seconds)
+        return Rectangles.of(first, second)
 
 
 #: Words of which the upper half is a key and the lower half an offset.
@@ -203,6 +216,10 @@ def _sorted_by_key(keys: np.ndarray, matchable: np.ndarray) -> tuple[np.ndarray,
     """Offsets of the matchable tuples by (key, arrival), and their keys."""
     offsets = np.arange(len(keys)) if matchable.all() else np.flatnonzero(matchable)
     keys = keys if len(offsets) == len(keys) else keys[offsets]
+    if keys.dtype.itemsize == 4 and len(keys) >= _LARGE_BATCH and len(matchable) < 1 << 31:
+        from host.radix import radix_sorted
+
+        return radix_sorted(keys, offsets)
     if keys.dtype.itemsize == 4 and len(matchable) < 1 << 31:
         # One sort of packed words is several times faster than an argsort.
         packed = keys.astype(np.int64)

@@ -85,7 +85,9 @@ class StreamJoin:
             self.condition, options.parsed_window, opener, options.workers, options.subwindow,
             measures,
         )
-        self._pipeline: Pipeline[Prepared, pa.RecordBatch] = Pipeline(self._process)
+        self._pipeline: Pipeline[Prepared, pa.RecordBatch] = Pipeline(
+            self._process, size=lambda batch: batch.nbytes
+        )
 
     @property
     def schema(self) -> pa.Schema:

@@ -1,11 +1,11 @@
-"""What numba does not find by itself: elements of an array compared sixteen at a time."""
+"""What numba does not find by itself: elements of an array compared or written many at a time."""
 
 from typing import Any
 
 from llvmlite import ir
 from numba import extending, types
 
-__all__ = ["LANES", "below", "inside"]
+__all__ = ["LANES", "below", "inside", "written_byte"]
 
 #: Elements that are compared at once.
 LANES = 16
@@ -45,6 +45,38 @@ def below(typingctx: Any, array: Any, place: Any, bound: Any) -> Any:
     return signature, generate
 
 
+@_intrinsic
+def written_byte(
+    typingctx: Any, array: Any, place: Any, table: Any, row: Any, base: Any
+) -> Any:
+    """array[place : place + 8] = base + table[row : row + 8], of two arrays of one type; 0.
+
+    Both arrays must have that many elements from there on.
+    """
+    signature = types.int64(array, types.uint64, table, types.uint64, array.dtype)
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        kind = sig.args[0].dtype
+        vector = ir.VectorType(context.get_data_type(kind), 8)
+        into, source = (
+            builder.bitcast(
+                builder.gep(
+                    context.make_array(sig.args[n])(context, builder, arguments[n]).data,
+                    [arguments[n + 1]],
+                ),
+                vector.as_pointer(),
+            )
+            for n in (0, 2)
+        )
+        align = kind.bitwidth // 8
+        values = builder.load(source, align=align)
+        moved = builder.add(values, _everywhere(builder, vector, arguments[4]))
+        builder.store(moved, into, align=align)
+        return context.get_constant(types.int64, 0)
+
+    return signature, generate
+
+
 def _lanes(context: Any, builder: Any, sig: Any, arguments: Any) -> tuple[Any, Any]:
     """The elements as one vector, and what compares it with a single value."""
     found = context.make_array(sig.args[0])(context, builder, arguments[0])
@@ -68,5 +100,5 @@ def _everywhere(builder: Any, vector: Any, value: Any) -> Any:
     first = builder.insert_element(
         ir.Constant(vector, ir.Undefined), value, ir.IntType(32)(0)
     )
-    lanes = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    lanes = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
     return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), lanes)

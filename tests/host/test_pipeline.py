@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from host.pipeline import Pipeline
+from host.pipeline import LARGE, Pipeline
 from tests.helpers import exactly
 
 
@@ -68,6 +68,25 @@ def test_work_is_only_a_few_results_ahead(pipeline):
     # Two wait in the queue, one waits for room.
     assert len(made) <= 4
     assert list(results) == list(range(1, 100))
+
+
+def test_more_of_small_results_are_ahead(pipeline):
+    """Eight of a quarter of a place each, and one that waits."""
+    made = []
+
+    def work(count):
+        for number in range(count):
+            made.append(number)
+            yield number
+
+    running = pipeline(work, size=lambda _: LARGE // 4 - LARGE // 16)
+    running.start(100)
+    results = running.results()
+    while len(made) < 9:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    assert len(made) == 9
+    assert list(results) == list(range(100))
 
 
 def test_what_the_work_raises_reaches_the_reader_after_its_results(pipeline):

@@ -13,12 +13,18 @@ import numpy as np
 from numba import njit
 
 from host.indexes.bits import first_one, ones
+from host.indexes.lanes import written_byte
 from host.indexes.po.listing import Listing
 
 __all__ = ["added_counts", "added_sums", "listings"]
 
 _WORD, _BLOCK, _SUPER = np.uint64(6), np.uint64(9), np.uint64(15)
-_WHOLE = 64
+#: A word's ones are listed at once, and eight places are written for its last byte.
+_WHOLE, _BYTE = 64, 8
+#: Places of a byte's ones, in eight elements for each of the 256 bytes.
+_ONES = np.array([
+    [*(n for n in range(8) if byte >> n & 1), *([0] * 8)][:8] for byte in range(256)
+], np.uint32).reshape(-1)
 _ONE, _LOW, _ALL = np.uint64(1), np.uint64(63), np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
@@ -51,8 +57,7 @@ def listings(
     words = (len(permutation) >> 6) + 2
     bits, some, more = (np.zeros((words >> shift) + 2, np.uint64) for shift in (0, 6, 12))
     state, ends = np.array([0, 0, -1], np.int64), np.empty(len(bound), np.int64)
-    # A word's ones are listed at once.
-    room = np.empty(max(most, _WHOLE) + _WHOLE, np.uint32)
+    room = np.empty(max(most, _WHOLE) + _BYTE, np.uint32)
     while state[0] < len(bound):
         place = int(state[0])
         held = _list(permutation, bound, first, end, bits, some, more, state, ends, room)
@@ -146,7 +151,7 @@ def _list(  # type: ignore[no-untyped-def]
     ends        how many were put when each rectangle was done, or the room
     """
     n, held, begun = state[0], state[1], state[2]
-    put, most = np.uint64(0), np.uint64(len(positions) - 2 * _WHOLE)
+    put, most = np.uint64(0), np.uint64(len(positions) - _BYTE - _WHOLE)
     while n < len(bound):
         while held < bound[n]:
             place = np.uint64(permutation[held])
@@ -170,8 +175,12 @@ def _list(  # type: ignore[no-untyped-def]
             if base + np.uint64(64) > stop:
                 mask &= ~(_ALL << (stop & _LOW))
             put += _put_ones(mask, base, positions, put)
-            word = _next_word(some, more, word + _ONE)
-            mask = bits[min(word, np.uint64(len(bits) - 1))]
+            word += _ONE
+            mask = bits[word]
+            # Where many match, the next word has some, too, and nothing waits for where it is.
+            if not mask:
+                word = _next_word(some, more, word)
+                mask = bits[min(word, np.uint64(len(bits) - 1))]
         ends[n] = put
         n += 1
     state[0], state[1], state[2] = n, held, -1
@@ -182,14 +191,14 @@ def _list(  # type: ignore[no-untyped-def]
 def _put_ones(mask, base, positions, put):  # type: ignore[no-untyped-def]
     """List the ones of a word; how many they are.
 
-    Many at a time: how many there are cannot be foreseen. What is written behind the last one is
-    overwritten by the next word's.
+    Eight places are written for every byte, since how many ones it has cannot be foreseen. What
+    is written behind the last one is overwritten by what comes next.
     """
     count = ones(mask)
-    for n in range(np.uint64(0), count, np.uint64(16)):
-        for more in range(np.uint64(16)):
-            positions[put + n + more] = base + first_one(mask)
-            mask &= mask - _ONE
+    for byte in range(np.uint64(0), np.uint64(64), np.uint64(8)):
+        eight = (mask >> byte) & np.uint64(0xFF)
+        written_byte(positions, put, _ONES, eight << np.uint64(3), np.uint32(base + byte))
+        put += ones(eight)
     return count
 
 

@@ -12,7 +12,7 @@ from numba import njit
 from host.indexes.bits import ones
 from host.indexes.lanes import LANES, below
 
-__all__ = ["offsets", "seek"]
+__all__ = ["offsets"]
 
 #: The first step of a search that goes on in larger ones.
 _NEAR = 16
@@ -34,25 +34,26 @@ def _seek_all(keys, lo, hi, largest, first, end):  # type: ignore[no-untyped-def
     """Both ends in one walk: the two searches wait for their keys at the same time."""
     at = to = np.uint64(0)
     for n in range(len(lo)):
-        at = seek(keys, at, lo[n])
+        at = _seek(keys, at, lo[n])
         # A key is above hi if it is at least hi + 1; above the largest there is none.
         stop = np.uint64(len(keys))
         if hi[n] != largest:
-            stop = to = seek(keys, to, hi[n] + 1)
+            stop = to = _seek(keys, to, hi[n] + 1)
         first[n], end[n] = at, max(at, stop)
 
 
 @njit(cache=True, nogil=True)
-def seek(keys, place, bound):  # type: ignore[no-untyped-def]
+def _seek(keys, place, bound):  # type: ignore[no-untyped-def]
     """First place with a key of at least `bound`, sooner if it is near `place`."""
     one, lanes = np.uint64(1), np.uint64(LANES)
     if place > 0 and not keys[place - one] < bound:
         return _backward(keys, place - one, bound)
-    more = lanes
-    if place + lanes <= np.uint64(len(keys)):
-        more = ones(below(keys, place, bound))
+    more = near = lanes + lanes
+    if place + near <= np.uint64(len(keys)):
+        # Two blocks at once: whether the second is needed cannot be foreseen.
+        more = ones(below(keys, place, bound)) + ones(below(keys, place + lanes, bound))
         place += more
-    return _forward(keys, place, bound) if more == lanes else place
+    return _forward(keys, place, bound) if more == near else place
 
 
 @njit(cache=True, nogil=True)

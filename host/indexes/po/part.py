@@ -156,12 +156,13 @@ class Part:
             prefix = name == "prefix"
             # Seen from its far end, a suffix is a prefix.
             bound = high[places] if prefix else len(self) - low[places]
-            bound_order = np.argsort(bound, kind="stable")
-            chosen = places[bound_order]
+            order = _ascending(bound)
+            chosen = places if order is None else places[order]
+            bound = bound if order is None else bound[order]
             permutation = self.permutation if prefix else self.permutation[::-1].copy()
             yield (
                 wanted.probe[runs.order[chosen]],
-                listings(permutation, bound[bound_order], first[chosen], end[chosen], most),
+                listings(permutation, bound, first[chosen], end[chosen], most),
             )
 
     def _by_bits(self, runs: Runs, totals: np.ndarray, weights: np.ndarray | None) -> None:

@@ -16,7 +16,6 @@ from numba import njit
 from host.indexes.bits import first_one, ones
 from host.indexes.lanes import LANES, inside
 from host.indexes.po.listing import Listing
-from host.indexes.po.offsets import seek
 from host.two_keys import Rectangles
 
 __all__ = ["Strips"]
@@ -53,15 +52,16 @@ class Strips:
         count = len(permutation)
         # Behind the last one there is room for a block; what is in it is never taken.
         positions = np.zeros(count + LANES, np.uint32)
-        own = [np.zeros(count + LANES, column.dtype) for column in (firsts, keys)]
+        own_firsts, own = (np.zeros(count + LANES, column.dtype) for column in (firsts, keys))
         # Some tuples of a strip to a bucket, where both orders have nothing to do with each other.
         width = max(0, count.bit_length() - max(0, shift - _BUCKET_SHIFT))
         heads, edges = firsts[:: 1 << shift].copy(), keys[:: 1 << width].copy()
         starts = np.empty((len(heads), len(edges) + 1), np.uint32)
         _build(
-            permutation, firsts, keys, np.uint64(shift), np.uint64(width), positions, *own, starts
+            permutation, firsts, keys, np.uint64(shift), np.uint64(width),
+            positions, own_firsts, own, starts,
         )
-        return Strips(shift, heads, positions, *own, edges, starts)
+        return Strips(shift, heads, positions, own_firsts, own, edges, starts)
 
     @property
     def _arrays(self) -> tuple[Any, ...]:
@@ -69,7 +69,7 @@ class Strips:
 
     def cost(self, wanted: Rectangles) -> tuple[int, int]:
         """Strips that these rectangles meet, and tuples that are looked at in them."""
-        met, seen = _cost(*self._arrays, *_bounds(wanted))  # type: ignore[call-arg]
+        met, seen = _cost(*self._arrays, *_bounds(wanted))
         return int(met), int(seen)
 
     def counts(self, wanted: Rectangles, totals: np.ndarray) -> None:
@@ -143,15 +143,21 @@ def _build(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _met(heads, near, lo, hi):  # type: ignore[no-untyped-def]
-    """Strips [begin, end) that may have first keys in [lo, hi], sooner if they are near `near`."""
-    one = np.uint64(1)
+def _met(heads, begin, lo, hi):  # type: ignore[no-untyped-def]
+    """Strips [begin, end) that may have first keys in [lo, hi], by a walk from `begin`.
+
+    Bounds come in about ascending order, so that there is hardly a step to go.
+    """
+    one, count = np.uint64(1), np.uint64(len(heads))
     # Keys of `lo` may end the strip before the one that begins with them.
-    begin = seek(heads, near, lo)
+    while begin > 0 and not heads[begin] < lo:
+        begin -= one
+    while begin + one < count and heads[begin + one] < lo:
+        begin += one
     end = begin
-    while end < np.uint64(len(heads)) and heads[end] <= hi:
+    while end < count and heads[end] <= hi:
         end += one
-    return begin - np.uint64(begin > 0), end
+    return begin, end
 
 
 @njit(cache=True, nogil=True)
@@ -207,14 +213,14 @@ def _from(keys, low, high, bound):  # type: ignore[no-untyped-def]
 def _cost(  # type: ignore[no-untyped-def]
     heads, positions, firsts, keys, edges, starts, alo, ahi, blo, bhi
 ):
-    one, slope, strip = np.uint64(1), _guess(edges), np.uint64(0)
+    one, slope, near = np.uint64(1), _guess(edges), np.uint64(0)
     met, seen = 0, 0
     for n in range(len(alo)):
-        begin, end = _met(heads, strip, alo[n], ahi[n])
-        if begin == end:
+        near, end = _met(heads, near, alo[n], ahi[n])
+        if near == end:
             continue
         bucket = _bucket(edges, slope, blo[n])
-        for strip in range(begin, end):
+        for strip in range(near, end):
             low, high = np.uint64(starts[strip, bucket]), np.uint64(starts[strip, bucket + one])
             place = _from(keys, low, high, blo[n])
             stop = np.uint64(starts[strip, len(edges)])
@@ -222,7 +228,6 @@ def _cost(  # type: ignore[no-untyped-def]
             while place < stop and keys[place] <= bhi[n]:
                 seen += 1
                 place += one
-        strip = begin
     return met, seen
 
 

@@ -4,6 +4,7 @@ Kernels hold no interpreter lock, so that threads of one process are enough.
 """
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,6 +13,9 @@ from typing import TypeVar
 __all__ = ["Threads"]
 
 T = TypeVar("T")
+
+#: Long beside the 0.1 ms that it takes to wake a thread.
+_HANDED_OVER_S = 1e-3
 
 
 class Threads:
@@ -29,26 +33,36 @@ class Threads:
     def ahead(self, sources: Iterable[Iterator[T]]) -> Iterator[T]:
         """Everything of all sources; the next items are made while one is used.
 
-        Items of one source keep their order. As many are held as there are threads.
+        Items of one source keep their order. A thread makes items for about a millisecond before
+        it hands them over, and nothing waits for a reader: as many are held as there are threads.
         """
         rest = iter(sources)
-        running: deque[tuple[Future[T | None], Iterator[T]]] = deque()
+        running: deque[tuple[Future[list[T]], Iterator[T]]] = deque()
 
         def start(source: Iterator[T] | None) -> None:
             if source is not None:
-                running.append((self._pool.submit(next, source, None), source))
+                running.append((self._pool.submit(_some, source), source))
 
         for _ in range(self.count):
             start(next(rest, None))
         while running:
             future, source = running.popleft()
-            item = future.result()
-            start(next(rest, None) if item is None else source)
-            if item is not None:
-                yield item
+            items = future.result()
+            start(source if items else next(rest, None))
+            yield from items
 
     def close(self) -> None:
         self._pool.shutdown()
+
+
+def _some(source: Iterator[T]) -> list[T]:
+    """The next items that take about a millisecond, one at least; none if there is none left."""
+    end, items = time.perf_counter() + _HANDED_OVER_S, []
+    for item in source:
+        items.append(item)
+        if time.perf_counter() >= end:
+            break
+    return items
 
 
 def _cores() -> int:

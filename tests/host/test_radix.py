@@ -1,0 +1,22 @@
+"""Keys sorted by their digits."""
+
+import numpy as np
+import pytest
+
+from host.radix import radix_sorted
+
+LEAST, MOST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 100, 5_000])
+@pytest.mark.parametrize("low, high", [(LEAST, MOST), (-3, 3), (0, 0), (MOST - 5, MOST)])
+def test_keys_ascend_and_equal_ones_keep_their_order(count, low, high):
+    random = np.random.default_rng(count)
+    keys = random.integers(low, high, count, endpoint=True).astype(np.int32)
+    keys[: count // 50] = LEAST
+    offsets = np.cumsum(random.integers(1, 9, count)) + (1 << 30)
+    order, ascending = radix_sorted(keys, offsets)
+    expected = np.argsort(keys, kind="stable")
+    assert order.tolist() == offsets[expected].tolist()
+    assert ascending.tolist() == keys[expected].tolist()
+    assert (order.dtype, ascending.dtype) == (np.int64, np.int32)
