@@ -5,14 +5,12 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 
-from host.radix import radix_sorted
 from hw.spec.tuples import key_dtype
 
 __all__ = ["Rectangles", "ascending", "keyed_twice", "two_key_dtype"]
 
-#: Keys from which on a sort by digits is the faster one.
+#: Keys from which on a sort by digits is worth loading.
 _MANY = 1 << 12
 
 
@@ -37,6 +35,8 @@ def keyed_twice(
 def ascending(keys: np.ndarray) -> np.ndarray:
     """The places of the keys, smallest first."""
     if keys.dtype.itemsize == 4 and _MANY <= len(keys) < 1 << 31:
+        from host.radix import radix_sorted
+
         return radix_sorted(keys, np.arange(len(keys)))[0]
     if keys.dtype.itemsize == 4 and len(keys) < 1 << 31:
         # One sort of packed words is several times faster than an argsort.
@@ -54,12 +54,14 @@ class Rectangles:
     first   bounds lo and hi of first keys, in about ascending order
     second  bounds lo and hi of second keys
     probes  how many probes there are
+    single  whether each probe has one at most, in the order of the probes
     """
 
     probe: np.ndarray
     first: tuple[np.ndarray, np.ndarray]
     second: tuple[np.ndarray, np.ndarray]
     probes: int
+    single: bool = False
 
     @staticmethod
     def of(first: np.ndarray, second: np.ndarray) -> "Rectangles":
@@ -71,7 +73,7 @@ class Rectangles:
         alo, ahi, blo, bhi = (np.concatenate(column) for column in zip(*pieces, strict=True))
         places = np.arange(probes)
         probe = places if len(pieces) == 1 else np.tile(places, len(pieces))
-        every = Rectangles(probe, (alo, ahi), (blo, bhi), probes)
+        every = Rectangles(probe, (alo, ahi), (blo, bhi), probes, len(pieces) == 1)
         filled = (alo <= ahi) & (blo <= bhi)
         return every if filled.all() else every._chosen(filled)
 
@@ -105,17 +107,14 @@ class Rectangles:
     def _chosen(self, keep: np.ndarray | slice) -> "Rectangles":
         (alo, ahi), (blo, bhi) = self.first, self.second
         return Rectangles(
-            self.probe[keep], (alo[keep], ahi[keep]), (blo[keep], bhi[keep]), self.probes
+            self.probe[keep], (alo[keep], ahi[keep]), (blo[keep], bhi[keep]),
+            self.probes, self.single,
         )
 
     def by_probe(self, values: np.ndarray) -> np.ndarray:
         """Sums of int64 `values`, one a rectangle, for each probe."""
+        if self.single and len(self) == self.probes:
+            return values
         totals = np.zeros(self.probes, np.int64)
-        _add(totals, self.probe, values)
+        np.add.at(totals, self.probe, values)
         return totals
-
-
-@njit(cache=True, nogil=True)
-def _add(totals, places, values):  # type: ignore[no-untyped-def]
-    for n in range(len(places)):
-        totals[np.uint64(places[n])] += values[n]

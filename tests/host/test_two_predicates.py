@@ -331,9 +331,10 @@ def test_large_batches_are_joined_in_threads_and_straight_into_columns(
     """Probes that are dealt to threads, windows that end within the batch, and batches that go
     into two subwindows, as an immutable part of each.
     """
-    from host.indexes.po import PoIndex, candidates
+    from host.indexes.po import PoIndex, candidates, part
 
-    monkeypatch.setattr(candidates, "_MANY_RECTANGLES", 64)
+    for module in (candidates, part):
+        monkeypatch.setattr(module, "MANY_RECTANGLES", 64)
     monkeypatch.setattr(PoIndex.__init__, "__defaults__", (64,))
     random = np.random.default_rng(3)
     left, right = (

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
 from host.indexes.po.listing import PairColumn, taken
 from host.indexes.po.mutable import Mutable
-from host.indexes.po.part import Part
+from host.indexes.po.part import MANY_RECTANGLES, Part
 from host.indexes.po.threads import Threads
 from host.two_keys import Rectangles
 
@@ -22,8 +22,6 @@ _MANY = 64
 #: Rids of which the pairs are looked at one by one.
 _FEW = 256
 _CHUNK = 1 << 16
-#: Rectangles from which on they are dealt to several threads.
-_MANY_RECTANGLES = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -37,26 +35,15 @@ class PoCandidates:
 
     @cached_property
     def _sizes(self) -> np.ndarray:
-        def counted(piece: Rectangles) -> np.ndarray:
-            found = np.zeros(len(piece), np.int64)
-            for part in self.parts:
-                found += part.counts(piece)
-            return found
-
-        found = self._over_pieces(counted)
+        found = np.zeros(len(self.wanted), np.int64)
+        for part in self.parts:
+            found += part.counts(self.wanted, self.threads)
         if self.mutable is not None:
             found += self.mutable.counts(self.wanted)
         return self.wanted.by_probe(found)
 
-    def _over_pieces(self, work: Callable[[Rectangles], np.ndarray]) -> np.ndarray:
-        """What `work` gives for each rectangle, many of them in several threads."""
-        pieces = self._pieces(self.wanted)
-        if self.threads is None or len(pieces) == 1:
-            return work(self.wanted)
-        return np.concatenate(self.threads.together([partial(work, piece) for piece in pieces]))
-
     def _pieces(self, wanted: Rectangles) -> list[Rectangles]:
-        if self.threads is None or len(wanted) < _MANY_RECTANGLES:
+        if self.threads is None or len(wanted) < MANY_RECTANGLES:
             return [wanted]
         for part in self.parts:
             part.permutation  # noqa: B018  (made once, before several threads want it)
@@ -110,13 +97,10 @@ class PoCandidates:
 
     def total(self, values: np.ndarray) -> np.ndarray:
         """int64 `values` (by rid) summed over all candidates of each probe."""
-        def summed(piece: Rectangles) -> np.ndarray:
-            found = np.zeros(len(piece), np.int64)
-            for part in self.parts:
-                found += part.sums(piece, values)
-            return found
-
-        totals = self.wanted.by_probe(self._over_pieces(summed))
+        found = np.zeros(len(self.wanted), np.int64)
+        for part in self.parts:
+            found += part.sums(self.wanted, values, self.threads)
+        totals = self.wanted.by_probe(found)
         if self.mutable is not None:
             which, rid = self.mutable.pairs(self.wanted)
             np.add.at(totals, self.wanted.probe[which], values[rid])

@@ -5,9 +5,9 @@ positions and a pair is a position that is in both. Three ways to find those are
 each question takes the one that should cost least.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -18,14 +18,18 @@ from host.indexes.po.order import Order
 from host.indexes.po.runs import Runs, groups_of
 from host.indexes.po.strips import Strips
 from host.indexes.po.table import CornerTable
+from host.indexes.po.threads import Threads
 from host.two_keys import Rectangles
 
-__all__ = ["Part"]
+__all__ = ["MANY_RECTANGLES", "Part"]
 
 #: Nanoseconds, measured: a strip that is met, a tuple looked at in it, a bit that is set, an end
 #: of a run that is looked up among the bits, a tuple compared beside a corner of the table.
 _MEET, _SEE, _SET, _LOOK, _COMPARE = 30.0, 1.5, 2.5, 50.0, 0.5
 _SMALLEST_SHIFT, _LARGEST_SHIFT = 6, 12
+#: Rectangles from which on they are dealt to several threads, and how many make a piece where
+#: pieces cost nothing.
+MANY_RECTANGLES, _FINE = 1 << 13, 1 << 12
 #: Rectangles whose cost is looked at closely before all of them are.
 _SAMPLE = 256
 
@@ -88,30 +92,36 @@ class Part:
         first, end = offsets(self.firsts.keys, *wanted.first)
         return Runs(first, end, wanted, self.seconds.keys)
 
-    def counts(self, wanted: Rectangles) -> np.ndarray:
-        """int64: tuples in each rectangle."""
-        totals, sample = np.zeros(len(wanted), np.int64), self._sample(wanted)
+    def counts(self, wanted: Rectangles, threads: Threads | None = None) -> np.ndarray:
+        """int64: tuples in each rectangle; many rectangles are dealt to threads."""
+        sample = self._sample(wanted)
         by_bits = self._bits_cost(sample)
         strips = self._strips_for(sample, by_bits)
         if strips is not None:
-            strips.counts(wanted, totals)
-        elif self._table_cost(sample) < by_bits:
-            bounds = self.runs(wanted).by_first
-            self._table.counts(self.permutation, self.inverse, bounds, totals)
-        else:
-            self._by_bits(self.runs(wanted), totals, None)
-        return totals
+            return _dealt(threads, wanted, strips.counts, _FINE)
+        if self._table_cost(sample) < by_bits:
+            permutation, inverse, table = self.permutation, self.inverse, self._table
+            return _dealt(
+                threads, wanted,
+                lambda piece, totals: table.counts(
+                    permutation, inverse, self.runs(piece).by_first, totals
+                ),
+                _FINE,
+            )
+        return self._by_bits(wanted, threads, None)
 
-    def sums(self, wanted: Rectangles, values: np.ndarray) -> np.ndarray:
+    def sums(
+        self, wanted: Rectangles, values: np.ndarray, threads: Threads | None = None
+    ) -> np.ndarray:
         """int64: int64 `values` (by rid) summed over the tuples in each rectangle."""
-        totals, sample = np.zeros(len(wanted), np.int64), self._sample(wanted)
+        sample = self._sample(wanted)
         weights = values[self.firsts.rids]
         strips = self._strips_for(sample, self._bits_cost(sample))
         if strips is not None:
-            strips.sums(wanted, totals, weights)
-        else:
-            self._by_bits(self.runs(wanted), totals, weights)
-        return totals
+            return _dealt(
+                threads, wanted, lambda piece, totals: strips.sums(piece, totals, weights), _FINE
+            )
+        return self._by_bits(wanted, threads, weights)
 
     def pairs(self, wanted: Rectangles, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(probe, rid) of every tuple in a rectangle, in arrays of at most `most`."""
@@ -165,22 +175,31 @@ class Part:
                 listings(permutation, bound, first[chosen], end[chosen], most),
             )
 
-    def _by_bits(self, runs: Runs, totals: np.ndarray, weights: np.ndarray | None) -> None:
+    def _by_bits(
+        self, wanted: Rectangles, threads: Threads | None, weights: np.ndarray | None
+    ) -> np.ndarray:
         """What lies below the upper bounds without what lies below the lower ones."""
-        first, end, low, high = runs.by_second
-        for bound, sign in ((high, 1), (low, -1)):
-            if not bound.any():
-                continue
-            found = np.zeros(len(runs), np.int64)
-            order = _ascending(bound)
-            ordered = (bound, first, end)
-            if order is not None:
-                ordered = (bound[order], first[order], end[order])
-            if weights is None:
-                added_counts(self.permutation, *ordered, sign, found)
-            else:
-                added_sums(self.permutation, *ordered, sign, found, weights)
-            totals[runs.order if order is None else runs.order[order]] += found
+        permutation = self.permutation
+
+        def work(piece: Rectangles, totals: np.ndarray) -> None:
+            runs = self.runs(piece)
+            first, end, low, high = runs.by_second
+            for bound, sign in ((high, 1), (low, -1)):
+                if not bound.any():
+                    continue
+                found = np.zeros(len(runs), np.int64)
+                order = _ascending(bound)
+                ordered = (bound, first, end)
+                if order is not None:
+                    ordered = (bound[order], first[order], end[order])
+                if weights is None:
+                    added_counts(permutation, *ordered, sign, found)
+                else:
+                    added_sums(permutation, *ordered, sign, found, weights)
+                totals[runs.order if order is None else runs.order[order]] += found
+
+        # Each piece sets all bits anew.
+        return _dealt(threads, wanted, work, None)
 
     def _sample(self, wanted: Rectangles) -> "_Sample":
         """A few of the rectangles, which stand for all."""
@@ -245,3 +264,25 @@ class Part:
 def _ascending(bound: np.ndarray) -> np.ndarray | None:
     """The order in which the bounds ascend; None if they do."""
     return np.argsort(bound, kind="stable") if (bound[1:] < bound[:-1]).any() else None
+
+
+def _dealt(
+    threads: Threads | None, wanted: Rectangles,
+    work: Callable[[Rectangles, np.ndarray], None], grain: int | None,
+) -> np.ndarray:
+    """What `work` adds up for each rectangle; pieces of about `grain` are dealt to threads.
+
+    Without a grain there are as many pieces as threads.
+    """
+    totals = np.zeros(len(wanted), np.int64)
+    if threads is None or len(wanted) < MANY_RECTANGLES:
+        work(wanted, totals)
+        return totals
+    fine = 0 if grain is None else len(wanted) // grain
+    pieces = wanted.split(max(threads.count, fine))
+    ends = np.cumsum([len(piece) for piece in pieces])
+    threads.together([
+        partial(work, piece, totals[end - len(piece) : end])
+        for piece, end in zip(pieces, ends, strict=True)
+    ])
+    return totals

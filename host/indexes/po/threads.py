@@ -26,9 +26,26 @@ class Threads:
         self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="watersmeet-po")
 
     def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
-        """What the tasks return, in their order; the first runs in the caller's thread."""
-        others = [self._pool.submit(task) for task in tasks[1:]]
-        return [tasks[0](), *(other.result() for other in others)]
+        """What the tasks return, in their order.
+
+        The caller's thread takes tasks, too, and waits for none that is not begun: where cores
+        are busy with something else it does them all.
+        """
+        results: list[T | None] = [None] * len(tasks)
+        rest = iter(enumerate(tasks))
+
+        def run() -> None:
+            for number, task in rest:
+                results[number] = task()
+
+        others = [self._pool.submit(run) for _ in range(min(self.count, len(tasks)) - 1)]
+        try:
+            run()
+        finally:
+            for other in others:
+                if not other.cancel():
+                    other.result()
+        return results  # type: ignore[return-value]
 
     def ahead(self, sources: Iterable[Iterator[T]]) -> Iterator[T]:
         """Everything of all sources; the next items are made while one is used.
