@@ -16,7 +16,7 @@ from host.preprocess import Prepared, SideBatch
 from host.summaries import Summaries
 from host.targets import Target, targets_of
 from host.totals import Totals
-from host.views import places_seen
+from host.views import Seen
 from host.worker import Worker
 from hw.spec.tuples import Side
 from hw.spec.windows import RowWindow, TimeWindow, Window
@@ -25,9 +25,6 @@ __all__ = ["JoinManager"]
 
 T = TypeVar("T")
 
-
-#: The places that each sorted probe sees, first and last.
-Seen = tuple[np.ndarray, np.ndarray]
 
 #: Waits for what a question to the workers gives, and adds it.
 Answer = Callable[[Found], None]
@@ -76,7 +73,7 @@ class JoinManager:
         )
         if counting and self._summaries.find(prepared, probes, found):
             return found
-        seen = [places_seen(self.window, batch) for batch in prepared.sides]
+        seen = [Seen(self.window, batch) for batch in prepared.sides]
         asked = [
             self._ask_chain(prepared.sides[side], probes[side], seen[side], counting)
             for side in Side
@@ -102,7 +99,7 @@ class JoinManager:
     ) -> Answer:
         """Send PROBE to every worker with a subwindow that some probe sees (step 3)."""
         chain = self.chains[batch.side.other]
-        targets = targets_of(chain, *seen) if len(probes) else []
+        targets = targets_of(chain, seen) if len(probes) else []
         counted = [target for target in targets if counting and target.covered is None]
         listed = [target for target in targets if not (counting and target.covered is None)]
         counts = self._ask(counted, lambda numbers: messages.count(chain.side, numbers, probes))
@@ -124,7 +121,7 @@ class JoinManager:
                     subwindow = target.subwindow
                     hits.append(
                         Hits(
-                            batch, candidates, subwindow.base, _values(subwindow), *seen,
+                            batch, candidates, subwindow.base, _values(subwindow), *seen.places,
                             target.covered, target.unseen,
                             kept=None if subwindow is chain.newest else subwindow.kept,
                         )
@@ -155,7 +152,7 @@ class JoinManager:
         def answer(found: Found) -> None:
             found.hits.append(
                 Hits(
-                    probe, future.result(), stored.first, stored.carried, *seen,
+                    probe, future.result(), stored.first, stored.carried, *seen.places,
                     covered=None, unseen=None, in_batch=True,
                 )
             )

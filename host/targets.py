@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from host.chain import Chain, Subwindow
+from host.views import Seen
 from hw.spec.windows import Coverage, coverage
 
 __all__ = ["Target", "targets_of"]
@@ -19,18 +20,17 @@ class Target:
     unseen: np.ndarray | None
 
 
-def targets_of(chain: Chain, first: np.ndarray, last: np.ndarray) -> list[Target]:
+def targets_of(chain: Chain, seen: Seen) -> list[Target]:
     """The subwindows that some probe sees, with the probes that see them in part or not."""
     targets = []
-    earliest, latest = int(first.min()), int(last.max())
-    all_see = int(first.max()), int(last.min())
+    (earliest, latest), all_see = seen.view.some, seen.view.all_see
     for subwindow in chain:
         if not subwindow.stored or subwindow.largest < earliest or subwindow.smallest > latest:
             continue
         if all_see[0] <= subwindow.smallest and subwindow.largest <= all_see[1]:
             targets.append(Target(subwindow, None, None))
             continue
-        covers = coverage(first, last, subwindow.smallest, subwindow.largest)
+        covers = coverage(*seen.places, subwindow.smallest, subwindow.largest)
         whole = covers == Coverage.WHOLE
         none = covers == Coverage.NONE
         targets.append(

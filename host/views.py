@@ -1,5 +1,6 @@
 """What the probes of a batch see of the other stream's subwindows, and of the batch itself."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -11,7 +12,7 @@ from host.preprocess import SideBatch
 from host.stretches import edges_of, sight_of
 from hw.spec.windows import RowWindow, Sight, TimeWindow, Window
 
-__all__ = ["View", "places_seen", "view_of"]
+__all__ = ["Seen", "View", "places_seen", "view_of"]
 
 #: Rows, of a window or a batch, up to which row numbers are told apart modulo 2**32.
 _MOST_ROWS = 1 << 30
@@ -25,6 +26,24 @@ def places_seen(window: Window, batch: SideBatch) -> tuple[np.ndarray, np.ndarra
     place = batch.times if isinstance(window, TimeWindow) else batch.before
     assert place is not None
     return window.seen(batch.side, place[batch.order])
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The places that each sorted probe of a batch sees, made when they are asked for."""
+
+    window: Window
+    batch: SideBatch
+
+    @cached_property
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
+        """First and last of every probe."""
+        return places_seen(self.window, self.batch)
+
+    @cached_property
+    def view(self) -> "View":
+        """What all probes see, and what some do; there is at least one."""
+        return view_of(self.window, self.batch, lambda: self.places)
 
 
 class View(Protocol):
@@ -47,13 +66,16 @@ class View(Protocol):
         """Of the other stream's tuples in the batch: those that arrived before."""
 
 
-def view_of(window: Window, batch: SideBatch) -> View:
-    """What a batch's probes see; there is at least one."""
+def view_of(
+    window: Window, batch: SideBatch,
+    places: Callable[[], tuple[np.ndarray, np.ndarray]] | None = None,
+) -> View:
+    """What a batch's probes see; there is at least one. `places` gives `places_seen`."""
     if isinstance(window, RowWindow):
         rows = window.rows(batch.side.other)
         if rows <= _MOST_ROWS and len(batch) <= _MOST_ROWS:
             return _RowView(batch, rows)
-    return _PlaceView(batch, *places_seen(window, batch))
+    return _PlaceView(batch, *(places() if places else places_seen(window, batch)))
 
 
 @dataclass(frozen=True)
