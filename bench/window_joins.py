@@ -37,7 +37,7 @@ class _Turning:
 
 def run(progress: Progress, quick: bool) -> dict[str, Any]:
     """One thread on three structures, and two threads on PIM-Tree."""
-    rows, rounds = (1 << 12, 1) if quick else (1 << 20, 12)
+    rows, rounds = (1 << 12, 1) if quick else (1 << 20, 20)
     progress(f"index-based window joins over {rows:,} rows a side")
     made = {
         "B+-tree": _Turning(rows, "btree", 1),
