@@ -4,7 +4,7 @@ Only mutants that change what a component answers are listed: one that is merely
 cycle figures to find.
 """
 
-from sim import core_mutants, insertion_mutants, probing_mutants
+from sim import core_mutants, insertion_mutants, probing_mutants, word_mutants
 
 __all__ = ["MUTANTS", "TESTS"]
 
@@ -12,7 +12,10 @@ _INSERTING = "tests/formal/test_stream_rules.py"
 _PROBING = "tests/formal/test_probing_rules.py"
 _ENGINE = ["tests/rtl/test_insertion_engine.py"]
 
-MUTANTS = insertion_mutants.MUTANTS | probing_mutants.MUTANTS | core_mutants.MUTANTS
+MUTANTS = (
+    insertion_mutants.MUTANTS | probing_mutants.MUTANTS | word_mutants.MUTANTS
+    | core_mutants.MUTANTS
+)
 
 #: Component -> arguments of the pytest runs that must kill its mutants, the quickest first.
 TESTS = {
@@ -29,6 +32,10 @@ TESTS = {
     "probing_engine": [
         ["tests/rtl/test_probing_engine.py"], [_PROBING, "-k", "packer or dealer or collector"],
     ],
+    "word_prober": [
+        ["tests/rtl/test_word_prober.py"], [_PROBING, "-k", "word_prober or searcher"],
+    ],
+    "banked_memory": [["tests/rtl/test_banked_memory.py"]],
     "join_core": [["tests/rtl/test_join_core.py"]],
     "slot_table": [["tests/rtl/test_slot_table.py"]],
 }

@@ -9,21 +9,29 @@ from hw.rtl.memory import WritePort
 from hw.rtl.partitioner import PipelinedPartitioner
 from hw.rtl.prober import Prober
 from hw.rtl.probing_engine import ProbingEngine
+from hw.rtl.searcher import Searcher
 from hw.spec import JoinParams
 from sim.ported_memory import PortedMemory
 
 __all__ = ["ProberTop", "ProbingTop"]
 
 
+MEMORY_PORTS = ("words", "searches")
+
+
 class _Top(wiring.Component):
-    """A component whose read ports ``words`` end in a memory that the port ``write`` fills."""
+    """A component whose ports ``words`` or ``searches`` end in a memory that ``write`` fills."""
 
     def __init__(self, params: JoinParams, component, address_bits):
         self.component = component
-        self.memory = PortedMemory(word_layout(params), 1 << address_bits, len(component.words))
+        self.searchers = [
+            Searcher(params, address_bits) for _ in getattr(component, "searches", ())
+        ]
+        ports = len(self.searchers) or len(component.words)
+        self.memory = PortedMemory(word_layout(params), 1 << address_bits, ports)
         members = {
             name: member for name, member in component.signature.members.items()
-            if name != "words"
+            if name not in MEMORY_PORTS
         }
         super().__init__({**members, "write": In(WritePort(word_layout(params), address_bits))})
 
@@ -32,10 +40,10 @@ class _Top(wiring.Component):
         m.submodules.component = self.component
         m.submodules.memory = self.memory
         wiring.connect(m, wiring.flipped(self.write), self.memory.writes[0])
-        for port, memory in zip(self.component.words, self.memory.reads, strict=True):
+        for port, memory in zip(self._read_ports(m), self.memory.reads, strict=True):
             wiring.connect(m, port, memory)
         for name, member in self.component.signature.members.items():
-            if name == "words":
+            if name in MEMORY_PORTS:
                 continue
             inner, outer = getattr(self.component, name), getattr(self, name)
             if member.is_signature:
@@ -43,6 +51,12 @@ class _Top(wiring.Component):
             else:
                 m.d.comb += inner.eq(outer)
         return m
+
+    def _read_ports(self, m):
+        for n, searcher in enumerate(self.searchers):
+            m.submodules[f"searcher_{n}"] = searcher
+            wiring.connect(m, self.component.searches[n], searcher.search)
+        return [searcher.read for searcher in self.searchers] or self.component.words
 
 
 def _address_bits(params):

@@ -138,10 +138,11 @@ class TupleReader(wiring.Component):
 
 class WideReader(wiring.Component):
     """Each of the ``jobs``, `count` tuples of the array at the word `address`, as a frame of wide
-    tokens ``tuples`` read through ``read``. One word a cycle.
+    tokens ``tuples`` read through ``read``. One word a cycle if the memory answers within 3/4 of
+    `depth`, the words that there is room for here.
     """
 
-    def __init__(self, params: JoinParams, address_bits):
+    def __init__(self, params: JoinParams, address_bits, *, depth=WordReader.DEPTH):
         self.params = params
         self.address_bits = address_bits
         job = data.StructLayout({"address": address_bits, "count": row_count(params)})
@@ -153,8 +154,7 @@ class WideReader(wiring.Component):
                 "tuples": Out(stream.Signature(wide)),
             }
         )
-        self.reader = WordReader(word_layout(params), address_bits)
-        self.out = Buffer(wide)
+        self.reader = WordReader(word_layout(params), address_bits, depth=depth, burst=depth // 4)
         self.busy = Signal()
         self.left = Signal(row_count(params))
 
@@ -162,9 +162,7 @@ class WideReader(wiring.Component):
         m = Module()
         lanes = self.params.lanes
         m.submodules.reader = reader = self.reader
-        m.submodules.out = out = self.out
         wiring.connect(m, reader.read, wiring.flipped(self.read))
-        wiring.connect(m, out.o, wiring.flipped(self.tuples))
         job = self.jobs.payload
         busy, left = self.busy, self.left
         m.d.comb += reader.jobs.payload.address.eq(job.address)
@@ -175,7 +173,7 @@ class WideReader(wiring.Component):
             m.d.sync += busy.eq(1)
             m.d.sync += left.eq(job.count)
 
-        o = out.i
+        o = self.tuples
         m.d.comb += o.payload.end.eq(left == 0)
         m.d.comb += o.payload.count.eq(Mux(left < lanes, left, lanes))
         m.d.comb += Value.cast(o.payload.data).eq(Value.cast(reader.words.payload))

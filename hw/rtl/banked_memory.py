@@ -1,4 +1,4 @@
-"""Main arrays in block RAM, read by all probers at once: banks of two-ported blocks."""
+"""Main arrays in block RAM, searched by all probers at once: banks of two-ported blocks."""
 
 from amaranth.hdl import *
 from amaranth.lib import data, wiring
@@ -6,8 +6,10 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
 from amaranth.utils import exact_log2
 
+from hw.rtl.boundary_generator import bound_shape
 from hw.rtl.layouts import key_shape, word_layout
-from hw.rtl.memory import BurstCounter, ReadPort, WritePort
+from hw.rtl.memory import NO_COLLISIONS, BurstCounter, ReadPort, WritePort
+from hw.rtl.searcher import Comparator, SearchPort
 from hw.spec import JoinParams
 
 __all__ = ["BankedMemory"]
@@ -16,14 +18,16 @@ __all__ = ["BankedMemory"]
 class BankedMemory(wiring.Component):
     """``depth`` words of tuples, keys and rids apart, the keys in `BANKS` banks by address.
 
-    keys   read ports of probers: a request is for one word (its `count` is 1), whose rids read as
-           zero. Half of the ports share one port of each bank's blocks, half the other one; the
-           first of those that want the same bank is served, the others wait
-    read   bursts of whole words, a word a cycle while the ports before it are still
-    write  a word a cycle, before all reads
+    searches  ports of probers. Half of them share one port of each bank's blocks, half the other
+              one; the first of those that want the same bank is served, the others wait. A bound
+              goes to its bank and is compared there: a word of keys is far wider than a bound. An
+              answer comes 5 cycles after its request is taken
+    read      bursts of whole words, a word a cycle while the ports before it are still; a word
+              comes 3 cycles after its request is taken
+    write     a word a cycle, before all else
 
-    A word comes 3 cycles after its request is taken. Requires that whoever asks has room and
-    takes each word when it comes: words are not held.
+    Requires that whoever reads has room and takes each word when it comes: words are not held; and
+    that no word is read while it is written.
     """
 
     BANKS = 4
@@ -32,10 +36,11 @@ class BankedMemory(wiring.Component):
         self.params = params
         self.depth = depth
         self.address_bits = bits = exact_log2(depth)
+        self.bank_bits = exact_log2(self.BANKS)
         word = word_layout(params)
         super().__init__(
             {
-                "keys": In(ReadPort(word, bits)).array(ports),
+                "searches": In(SearchPort(params, bits)).array(ports),
                 "read": In(ReadPort(word, bits)),
                 "write": In(WritePort(word, bits)),
             }
@@ -45,116 +50,139 @@ class BankedMemory(wiring.Component):
         m = Module()
         m.submodules.counter = counter = BurstCounter(self.address_bits)
         wiring.connect(m, wiring.flipped(self.read.requests), counter.bursts)
-        half = -(-len(self.keys) // 2)
-        asks = [self._ask(port.requests) for port in self.keys]
-        whole = (counter.addresses.valid, counter.addresses.payload, counter.addresses.ready)
-        # What each port of the blocks serves, the first first.
-        sides = ([*asks[:half], whole], asks[half:])
-        fetched = self._banks(m, sides)
-        for number, port in enumerate(self.keys):
+        whole = counter.addresses
+        half = -(-len(self.searches) // 2)
+        # What each port of the blocks serves, the first first: (valid, address, bound or none).
+        asks = [
+            (port.requests.valid, port.requests.payload.address, port.requests.payload.bound)
+            for port in self.searches
+        ]
+        sides = ([*asks[:half], (whole.valid, whole.payload, None)], asks[half:])
+        grants, words, found = ([], []), ([], []), ([], [])
+        for bank in range(self.BANKS):
+            cells, writes = self._bank(m, bank)
+            for side, readers in enumerate(sides):
+                name = f"{bank}_{side}"
+                # The second port of the blocks is also the one that writes.
+                held = writes if side else C(0)
+                granted, row, bound = self._arbitrate(m, name, bank, readers, held)
+                keys = self._fetch(m, name, cells, row, held)
+                grants[side].append(granted)
+                words[side].append(keys)
+                found[side].append(self._compare(m, name, bound, keys))
+        for number, port in enumerate(self.searches):
             side = int(number >= half)
-            words = fetched[side][number - side * half]
-            self._deliver(m, port.words, words)
-        self._deliver(m, self.read.words, fetched[0][half])
-        self._rids(m, whole)
+            taken = Cat(granted[number - side * half] for granted in grants[side]).any()
+            m.d.comb += port.requests.ready.eq(taken)
+            self._answer(m, number, port, found[side])
+        m.d.comb += whole.ready.eq(Cat(granted[half] for granted in grants[0]).any())
+        self._deliver(m, whole, words[0])
         m.d.comb += self.write.writes.ready.eq(1)
         return m
 
-    @staticmethod
-    def _ask(requests):
-        return requests.valid, requests.payload.address, requests.ready
-
-    def _banks(self, m, sides):
-        """For both ports of the blocks, for each reader: whether its word is here, and its keys."""
-        banks = exact_log2(self.BANKS)
-        row = self.address_bits - banks
+    def _bank(self, m, bank):
+        """The keys of one bank, whose write port still lacks its address; whether it writes now."""
         width = key_shape(self.params).width * self.params.lanes
+        depth = self.depth >> self.bank_bits
+        cells = Memory(shape=unsigned(width), depth=depth, init=[], attrs=NO_COLLISIONS)
+        m.submodules[f"bank_{bank}"] = cells
         write = self.write.writes
-        new = Cat(lane.key for lane in write.payload.word)
-        outputs = ([], [])
-        served = [[C(0)] * len(asks) for asks in sides]
-        for bank in range(self.BANKS):
-            cells = Memory(shape=unsigned(width), depth=1 << row, init=[])
-            m.submodules[f"bank_{bank}"] = cells
-            writes = Signal(name=f"writes_{bank}")
-            m.d.comb += writes.eq(write.valid & (write.payload.address[:banks] == bank))
-            port = cells.write_port()
-            m.d.comb += port.en.eq(writes)
-            m.d.comb += port.data.eq(new)
-            for side, asks in enumerate(sides):
-                # The second port of the blocks is also the one that writes: one address.
-                held = writes if side else C(0)
-                grants, address = self._arbitrate(m, f"{bank}_{side}", bank, asks, held)
-                if side:
-                    m.d.comb += port.addr.eq(address)
-                    with m.If(writes):
-                        m.d.comb += address.eq(write.payload.address[banks:])
-                read = cells.read_port()
-                m.d.comb += read.en.eq(~held)
-                m.d.comb += read.addr.eq(address)
-                # Block RAM is slow to answer: a register takes the word before it travels.
-                output = Signal(width, name=f"output_{bank}_{side}")
-                m.d.sync += output.eq(read.data)
-                outputs[side].append(output)
-                served[side] = [s | g for s, g in zip(served[side], grants, strict=True)]
-        return [
-            [self._choose(m, f"{side}_{n}", ask, served[side][n], outputs[side])
-             for n, ask in enumerate(asks)]
-            for side, asks in enumerate(sides)
-        ]
+        writes = Signal(name=f"writes_{bank}")
+        m.d.comb += writes.eq(write.valid & (write.payload.address[: self.bank_bits] == bank))
+        return cells, writes
 
-    def _arbitrate(self, m, name, bank, asks, held):
-        """Which of the readers has this port of this bank now, and the row it wants."""
-        banks = exact_log2(self.BANKS)
-        address = Signal(self.address_bits - banks, name=f"address_{name}")
+    def _arbitrate(self, m, name, bank, readers, held):
+        """Who has this port of this bank now, and the row and the bound of that one."""
+        row = Signal(self.address_bits - self.bank_bits, name=f"row_{name}")
+        bound = Signal(bound_shape(self.params), name=f"bound_{name}")
         grants = []
         taken = held
-        for n, (valid, wanted, _) in enumerate(asks):
+        for n, (valid, address, wanted) in enumerate(readers):
             wants = Signal(name=f"wants_{name}_{n}")
             grant = Signal(name=f"grant_{name}_{n}")
-            m.d.comb += wants.eq(valid & (wanted[:banks] == bank))
+            m.d.comb += wants.eq(valid & (address[: self.bank_bits] == bank))
             m.d.comb += grant.eq(wants & ~taken)
             taken = taken | wants
             grants.append(grant)
             with m.If(grant):
-                m.d.comb += address.eq(wanted[banks:])
-        return grants, address
+                m.d.comb += row.eq(address[self.bank_bits :])
+                if wanted is not None:
+                    m.d.comb += bound.eq(wanted)
+        return grants, row, bound
 
-    def _choose(self, m, name, ask, served, outputs):
-        """The reader's word among what its side of the banks gave, two cycles after the grant."""
-        _, wanted, ready = ask
-        bits = exact_log2(self.BANKS)
-        m.d.comb += ready.eq(served)
-        bank = [Signal(bits, name=f"bank_of_{name}_{n}") for n in range(2)]
-        here = [Signal(name=f"here_{name}_{n}") for n in range(2)]
-        m.d.sync += [here[0].eq(served), here[1].eq(here[0])]
-        m.d.sync += [bank[0].eq(wanted[:bits]), bank[1].eq(bank[0])]
-        return here[1], Array(outputs)[bank[1]]
+    def _fetch(self, m, name, cells, row, held):
+        """The keys of that row, two cycles later; or the row is written, where one is `held`."""
+        write = self.write.writes.payload
+        if not isinstance(held, Const):
+            port = cells.write_port()
+            m.d.comb += port.en.eq(held)
+            m.d.comb += port.addr.eq(row)
+            m.d.comb += port.data.eq(Cat(lane.key for lane in write.word))
+            with m.If(held):
+                m.d.comb += row.eq(write.address[self.bank_bits :])
+        read = cells.read_port()
+        m.d.comb += read.en.eq(~held)
+        m.d.comb += read.addr.eq(row)
+        # Block RAM is slow to answer: a register takes the word before it travels.
+        keys = Signal(
+            data.ArrayLayout(key_shape(self.params), self.params.lanes), name=f"keys_{name}"
+        )
+        m.d.sync += Value.cast(keys).eq(read.data)
+        return keys
 
-    def _deliver(self, m, words, fetched):
-        here, keys = fetched
-        key = data.ArrayLayout(key_shape(self.params), self.params.lanes)
-        chosen = Signal(key)
-        m.d.comb += chosen.eq(keys)
+    def _compare(self, m, name, bound, keys):
+        """What a search finds here, four cycles after it was granted; whose it is, it knows."""
+        m.submodules[f"comparator_{name}"] = comparator = Comparator(self.params)
+        waiting = [Signal.like(bound, name=f"bound_{name}_{n}") for n in range(2)]
+        m.d.sync += [waiting[0].eq(bound), waiting[1].eq(waiting[0])]
+        m.d.comb += comparator.bound.eq(waiting[1])
+        m.d.comb += comparator.keys.eq(keys)
+        return comparator.found.count
+
+    def _answer(self, m, number, port, found):
+        """The count of the bank that the search went to, in its time."""
+        taken = port.requests.valid & port.requests.ready
+        here, bank = self._later(m, f"search_{number}", taken, port.requests.payload.address, 4)
+        m.d.sync += port.found.valid.eq(here)
+        m.d.sync += port.found.count.eq(Array(found)[bank])
+
+    def _deliver(self, m, whole, keys):
+        """Whole words, whose rids nobody else reads."""
+        words, lanes = self.read.words, self.params.lanes
+        taken = whole.valid & whole.ready
+        here, bank = self._later(m, "whole", taken, whole.payload, 2)
+        chosen = Signal.like(keys[0], name="whole_keys")
+        m.d.comb += Value.cast(chosen).eq(Array(Value.cast(bank_keys) for bank_keys in keys)[bank])
+        rids = self._rids(m, whole.payload)
         m.d.comb += words.valid.eq(here)
-        for lane in range(self.params.lanes):
+        for lane in range(lanes):
             m.d.comb += words.payload[lane].key.eq(chosen[lane])
+            m.d.comb += words.payload[lane].rid.eq(rids[lane])
 
-    def _rids(self, m, whole):
-        """The rids, which only whole words show."""
+    def _later(self, m, name, taken, address, cycles):
+        """After so many cycles: whether a word was asked for, and its bank."""
+        here, bank = taken, address[: self.bank_bits]
+        for n in range(cycles):
+            now, its_bank = here, bank
+            here = Signal(name=f"{name}_here_{n}")
+            bank = Signal(self.bank_bits, name=f"{name}_bank_{n}")
+            m.d.sync += [here.eq(now), bank.eq(its_bank)]
+        return here, bank
+
+    def _rids(self, m, address):
+        """The rids of a word, two cycles later."""
         write = self.write.writes
-        shape = data.ArrayLayout(self.read.words.payload[0].rid.shape(), self.params.lanes)
+        rid = self.read.words.payload[0].rid.shape()
+        shape = data.ArrayLayout(rid, self.params.lanes)
         m.submodules.rids = cells = Memory(
-            shape=unsigned(shape.size), depth=self.depth, init=[]
+            shape=unsigned(shape.size), depth=self.depth, init=[], attrs=NO_COLLISIONS
         )
         port = cells.write_port()
         m.d.comb += port.en.eq(write.valid)
         m.d.comb += port.addr.eq(write.payload.address)
         m.d.comb += port.data.eq(Cat(lane.rid for lane in write.payload.word))
         read = cells.read_port()
-        _, address, _ = whole
         m.d.comb += read.addr.eq(address)
-        output = Signal(shape)
-        m.d.sync += output.eq(read.data)
-        for lane in range(self.params.lanes):
-            m.d.comb += self.read.words.payload[lane].rid.eq(output[lane])
+        rids = Signal(shape)
+        m.d.sync += Value.cast(rids).eq(read.data)
+        return rids

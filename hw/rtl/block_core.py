@@ -9,11 +9,13 @@ from hw.spec import JoinParams
 
 __all__ = ["BlockCore"]
 
+MEMORY_PORTS = ("reads", "searches", "writes")
+
 
 class BlockCore(wiring.Component):
     """The streams and statistics of a JoinCore, whose memory ports end in a BankedMemory.
 
-    A partition must be a memory word, so that probers ask for single words. Options are the
+    A partition must be a memory word, so that probers search in single words. Options are the
     core's.
     """
 
@@ -23,23 +25,22 @@ class BlockCore(wiring.Component):
                 f"block RAM serves partitions of a memory word, {params.lanes} tuples, "
                 f"not {params.partition_rows}"
             )
-        self.core = JoinCore(params, **options)
+        self.core = JoinCore(params, queue_words=16, searches=True, **options)
         members = self.core.signature.members
         self.memory = BankedMemory(
-            params, 1 << self.core.address_bits, len(self.core.probing.words)
+            params, 1 << self.core.address_bits, len(self.core.searches)
         )
         super().__init__(
-            {name: member for name, member in members.items() if name not in ("reads", "writes")}
+            {name: member for name, member in members.items() if name not in MEMORY_PORTS}
         )
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.core = self.core
         m.submodules.memory = self.memory
-        *probing, insertion = self.core.reads
-        for port, memory in zip(probing, self.memory.keys, strict=True):
+        for port, memory in zip(self.core.searches, self.memory.searches, strict=True):
             wiring.connect(m, port, memory)
-        wiring.connect(m, insertion, self.memory.read)
+        wiring.connect(m, self.core.reads[0], self.memory.read)
         wiring.connect(m, self.core.writes[0], self.memory.write)
         for name in ("commands", "tuples", "probes", "records", "replies"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(self.core, name))

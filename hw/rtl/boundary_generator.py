@@ -117,11 +117,16 @@ class BoundaryGenerator(wiring.Component):
         least, most = (Bound.NEVER, Bound.UNBOUNDED) if upper else (Bound.UNBOUNDED, Bound.NEVER)
         with m.If(advance):
             m.d.sync += key.eq(base)
-            m.d.sync += offset.eq(Mux(self.explicit, 0, register[name][:bits]))
-            m.d.sync += minus.eq(~self.explicit & (kind == Bound.MINUS))
+            # What is taken away is inverted, and the sum then has a carry into its first bit.
+            takes = ~self.explicit & (kind == Bound.MINUS)
+            m.d.sync += offset.eq(
+                Mux(self.explicit, 0, register[name][:bits]) ^ takes.replicate(bits)
+            )
+            m.d.sync += minus.eq(takes)
             m.d.sync += to_least.eq(Cat(~self.explicit & (kind == least), to_least[:2]))
             m.d.sync += to_most.eq(Cat(~self.explicit & (kind == most), to_most[:2]))
-            m.d.sync += moved.eq(Mux(minus, key - offset, key + offset))
+            addend = Cat(minus, offset, minus.replicate(2)).as_signed()
+            m.d.sync += moved.eq((Cat(minus, key).as_signed() + addend) >> 1)
             m.d.sync += bound.eq(moved + upper)
             # The two bits above a key's sign differ from it where the sum left the keys.
             m.d.sync += saturated.eq(bound)

@@ -53,11 +53,15 @@ class InsertionEngine(wiring.Component):
     ports: ``main`` and ``index`` read what is stored, ``batch`` what is inserted; ``new_main`` and
     ``new_index`` write. A memory word has `lanes` tuples. ``words`` counts those written so far.
 
+    `queue_words` is what readers and the wide merger have room for: 32 hide the latency and the
+    stalls of slow memory, 16 do for block RAM.
+
     Latency about 40 cycles ("narrow": 25 for each bit of a position). Tuples a cycle: `lanes`, or
     the smaller of `lanes` and `mergers`, if memory moves a word a cycle each way.
     """
 
-    def __init__(self, params: JoinParams, address_bits, batch_bits, design="wide"):
+    def __init__(self, params: JoinParams, address_bits, batch_bits, design="wide", *,
+                 queue_words=32):
         check_geometry(params)
         if design not in DESIGNS:
             raise ValueError(f"design must be wide or narrow, not {design}")
@@ -65,6 +69,7 @@ class InsertionEngine(wiring.Component):
         self.address_bits = address_bits
         self.batch_bits = batch_bits
         self.design = design
+        self.queue_words = queue_words
         word, key = word_layout(params), key_shape(params)
         index_bits = index_address_bits(params, address_bits)
         super().__init__(
@@ -121,10 +126,12 @@ class InsertionEngine(wiring.Component):
 
     def _wide(self, m, command, begin, began, written):
         """Two readers, one wide merger, one writer."""
-        params = self.params
-        m.submodules.main_reader = main = WideReader(params, self.address_bits)
-        m.submodules.batch_reader = batch = WideReader(params, self.batch_bits)
-        m.submodules.merger = merger = WideMerger(tuple_layout(params), params.lanes)
+        params, depth = self.params, self.queue_words
+        m.submodules.main_reader = main = WideReader(params, self.address_bits, depth=depth)
+        m.submodules.batch_reader = batch = WideReader(params, self.batch_bits, depth=depth)
+        m.submodules.merger = merger = WideMerger(
+            tuple_layout(params), params.lanes, out_depth=depth
+        )
         m.submodules.writer = writer = WideWriter(params, self.address_bits)
         wiring.connect(m, main.read, wiring.flipped(self.main))
         wiring.connect(m, batch.read, wiring.flipped(self.batch))

@@ -19,6 +19,7 @@ from hw.rtl.layouts import (
 from hw.rtl.memory import BlockMemory, ReadPort, WritePort
 from hw.rtl.partitioner import PipelinedPartitioner
 from hw.rtl.probing_engine import ProbingEngine
+from hw.rtl.searcher import Searcher
 from hw.rtl.slot_table import WIRE_BITS, SlotTable
 from hw.spec import JoinParams
 from hw.spec.commands import Opcode, Status
@@ -88,24 +89,41 @@ class JoinCore(wiring.Component):
     subwindow is full; its oldest is empty, or it has none. Numbers of subwindows ascend.
 
     reads    read ports of one memory: the probing engine's, then the insertion engine's
+    searches with `searches`: ports of who looks into words of it, instead of the probing engine's
     writes   its write port. The memory has `core_address_bits` and keeps what it holds over a
              reset, though the core forgets it
 
     The main arrays are double-buffered with one spare among all: an insertion writes the spare,
-    and what it read becomes the spare.
+    and what it read becomes the spare. `queue_words` is the insertion engine's.
     """
 
+    #: Of a number of words that a port owes: each engine asks only for what it has room for.
+    OWED_BITS = 10
+
     def __init__(self, params: JoinParams, *, slots=3, design="wide",
-                 partitioner=PipelinedPartitioner):
+                 partitioner=PipelinedPartitioner, queue_words=32, searches=False):
         check_geometry(params)
         self.params = params
         self.slots = slots
         self.address_bits = bits = core_address_bits(params, slots)
         word, lanes = word_layout(params), params.lanes
-        self.batch = BlockMemory(word, max(2, params.insert_buffer // lanes))
+        # The insertion engine asks only for what it has room for.
+        self.batch = BlockMemory(word, max(2, params.insert_buffer // lanes), held=False)
         self.index = BlockMemory(key_shape(params), index_entries(params) * (slots + 1))
-        self.insertion = InsertionEngine(params, bits, self.batch.address_bits, design)
+        self.insertion = InsertionEngine(
+            params, bits, self.batch.address_bits, design, queue_words=queue_words
+        )
         self.probing = ProbingEngine(params, bits, arrays=slots, partitioner=partitioner)
+        ports = {}
+        self.searchers = []
+        if searches:
+            ports["searches"] = self.probing.signature.members["searches"]
+            reads = 1
+        elif self.probing.by_word:
+            self.searchers = [Searcher(params, bits) for _ in self.probing.searches]
+            reads = 1 + len(self.searchers)
+        else:
+            reads = 1 + len(self.probing.words)
         super().__init__(
             {
                 "commands": In(stream.Signature(command_layout(params))),
@@ -114,8 +132,9 @@ class JoinCore(wiring.Component):
                 "records": Out(stream.Signature(wide_token(record_layout(), lanes))),
                 "replies": Out(stream.Signature(reply_layout())),
                 "statistics": Out(statistics_layout()),
-                "reads": Out(ReadPort(word, bits)).array(len(self.probing.words) + 1),
+                "reads": Out(ReadPort(word, bits)).array(reads),
                 "writes": Out(WritePort(word, bits)).array(1),
+                **ports,
             }
         )
 
@@ -258,7 +277,7 @@ class JoinCore(wiring.Component):
 
     def _connect_memory(self, m, table):
         insertion, probing = self.insertion, self.probing
-        for outer, inner in zip(self.reads, [*probing.words, insertion.main], strict=True):
+        for outer, inner in zip(self.reads, [*self._read_ports(m), insertion.main], strict=True):
             wiring.connect(m, inner, wiring.flipped(outer))
         wiring.connect(m, insertion.new_main, wiring.flipped(self.writes[0]))
         wiring.connect(m, insertion.batch, self.batch.read)
@@ -278,6 +297,22 @@ class JoinCore(wiring.Component):
         m.d.comb += copy.payload.partition.eq(address[:within])
         # Nothing is probed meanwhile, so a slot needs no second index array there.
         m.d.comb += copy.payload.array.eq(table.slot)
+
+    def _read_ports(self, m):
+        """The probing engine's read ports; its searches are connected to who answers them."""
+        probing = self.probing
+        if not probing.by_word:
+            return probing.words
+        if not self.searchers:
+            for outer, inner in zip(self.searches, probing.searches, strict=True):
+                wiring.connect(m, inner, wiring.flipped(outer))
+            return []
+        for n, (searcher, inner) in enumerate(
+            zip(self.searchers, probing.searches, strict=True)
+        ):
+            m.submodules[f"searcher_{n}"] = searcher
+            wiring.connect(m, inner, searcher.search)
+        return [searcher.read for searcher in self.searchers]
 
     def _connect_insertion(self, m, command, table):
         merge = self.insertion.commands.payload
@@ -312,9 +347,10 @@ class JoinCore(wiring.Component):
 
     def _count(self, m, busy):
         counters = self.statistics
-        late = Signal(len(self.reads))
+        searches = self.probing.searches if not self.searchers and self.probing.by_word else []
+        late = Signal(len(self.reads) + len(searches))
         for n, port in enumerate(self.reads):
-            owed = Signal(self.address_bits + 1, name=f"owed_{n}")
+            owed = Signal(self.OWED_BITS, name=f"owed_{n}")
             asked = port.requests.valid & port.requests.ready
             came = port.words.valid & port.words.ready
             m.d.sync += owed.eq(owed + Mux(asked, port.requests.payload.count, 0) - came)
@@ -322,6 +358,9 @@ class JoinCore(wiring.Component):
                 (port.requests.valid & ~port.requests.ready)
                 | ((owed != 0) & port.words.ready & ~port.words.valid)
             )
+        # A search that was taken is answered in its time: only before that can it wait.
+        for n, port in enumerate(searches, start=len(self.reads)):
+            m.d.sync += late[n].eq(port.requests.valid & ~port.requests.ready)
         blocked = Signal()
         m.d.sync += blocked.eq(self.writes[0].writes.valid & ~self.writes[0].writes.ready)
         m.d.sync += counters.cycles.eq(counters.cycles + busy)

@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.rtl.plumbing import Arbiter, Buffer, Queue, ShortQueue
 
 __all__ = [
+    "NO_COLLISIONS",
     "burst_layout",
     "write_layout",
     "ReadPort",
@@ -20,6 +21,10 @@ __all__ = [
     "BlockMemory",
     "SlowMemory",
 ]
+
+#: Attributes of a memory no word of which is read while it is written: synthesis then needs no
+#: logic around block RAM for what it reads in such a cycle.
+NO_COLLISIONS = {"no_rw_check": 1}
 
 
 def burst_layout(address_bits):
@@ -36,7 +41,8 @@ class ReadPort(wiring.Signature):
     """The reader's side: ``requests`` of `count` >= 1 words from `address`; ``words`` come back.
 
     Words come in the order of the requests, without marks between bursts. Any number of requests
-    may wait. A word written by a token that was taken before the request was is seen.
+    may wait. A word written by a token that was taken before the request was is seen; one that is
+    written while it is read reads as anything.
     """
 
     def __init__(self, word, address_bits):
@@ -179,27 +185,27 @@ class BlockMemory(wiring.Component):
     """``depth`` words of block RAM behind a ReadPort ``read`` and a WritePort ``write``.
 
     One word a cycle each way at the same time; a burst's first word comes 3 cycles after its
-    request.
+    request. Unless words are `held`, whoever reads has room and takes each when it comes.
     """
 
-    def __init__(self, word, depth):
+    def __init__(self, word, depth, *, held=True):
+        self.held = held
         self.word = word
         self.depth = depth
         self.address_bits = bits = max(1, (depth - 1).bit_length())
         super().__init__({"read": In(ReadPort(word, bits)), "write": In(WritePort(word, bits))})
         self.counter = BurstCounter(bits)
         self.fetched = Signal()
-        self.out = Buffer(word)
+        self.out = Buffer(word) if held else None
 
     def elaborate(self, platform):
         m = Module()
         width = Shape.cast(self.word).width
-        m.submodules.cells = cells = Memory(shape=unsigned(width), depth=self.depth, init=[])
+        m.submodules.cells = cells = Memory(
+            shape=unsigned(width), depth=self.depth, init=[], attrs=NO_COLLISIONS
+        )
         m.submodules.counter = counter = self.counter
-        m.submodules.out = out = self.out
         wiring.connect(m, wiring.flipped(self.read.requests), counter.bursts)
-        wiring.connect(m, out.o, wiring.flipped(self.read.words))
-
         write_port = cells.write_port()
         m.d.comb += self.write.writes.ready.eq(1)
         m.d.comb += write_port.en.eq(self.write.writes.valid)
@@ -208,10 +214,18 @@ class BlockMemory(wiring.Component):
 
         read_port = cells.read_port()
         fetched = self.fetched
+        m.d.comb += read_port.addr.eq(counter.addresses.payload)
+        if not self.held:
+            m.d.comb += counter.addresses.ready.eq(1)
+            m.d.sync += fetched.eq(counter.addresses.valid)
+            m.d.sync += self.read.words.valid.eq(fetched)
+            m.d.sync += Value.cast(self.read.words.payload).eq(read_port.data)
+            return m
+        m.submodules.out = out = self.out
+        wiring.connect(m, out.o, wiring.flipped(self.read.words))
         advance = Signal()
         m.d.comb += advance.eq(~fetched | out.i.ready)
         m.d.comb += read_port.en.eq(advance)
-        m.d.comb += read_port.addr.eq(counter.addresses.payload)
         m.d.comb += counter.addresses.ready.eq(advance)
         m.d.comb += out.i.valid.eq(fetched)
         m.d.comb += Value.cast(out.i.payload).eq(read_port.data)

@@ -12,6 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.rtl.boundary_generator import bound_shape, bounds_layout
 from hw.rtl.layouts import check_geometry, index_entries, key_shape, row_count, token
+from hw.rtl.memory import NO_COLLISIONS
 from hw.rtl.plumbing import Buffer, Fork, Join
 from hw.spec import JoinParams
 
@@ -86,10 +87,13 @@ class PipelinedPartitioner(Partitioner):
     Each level has a memory of its own, so every cycle begins another search, in any order of
     bounds. The first `QUICK` levels are small enough to be read and compared in one cycle, the
     others take two. Latency 2 + 2 log2(partitions) - `QUICK` cycles, one interval a cycle.
+
+    No step compares a partition's number with those in use: a search knows whether it is still on
+    the way to the last of them (`last_yet`), and only then can lead beyond it.
     """
 
-    #: Levels whose memory is made of LUTs: 32 entries for each index array at most.
-    QUICK = 6
+    #: Levels whose memory is made of LUTs: 16 entries for each index array at most.
+    QUICK = 5
 
     def __init__(self, params: JoinParams, arrays=1):
         super().__init__(params, arrays)
@@ -104,10 +108,11 @@ class PipelinedPartitioner(Partitioner):
         m.submodules.out = out = self.out
         wiring.connect(m, out.o, wiring.flipped(self.targets))
         advance = out.i.ready
-        in_use = self._partitions_in_use(m)
+        last = self._last_partition(m)
         m.d.comb += self.bounds.ready.eq(advance)
 
         now = Signal(token(targets_layout(self.params)), name="search_in")
+        last_yet = Signal(2, name="last_yet_in", init=3)  # of the lower and the upper bound
         with m.If(advance):
             m.d.sync += self.valid.eq(Cat(self.bounds.valid, self.valid))
             m.d.sync += now.end.eq(self.bounds.payload.end)
@@ -116,16 +121,26 @@ class PipelinedPartitioner(Partitioner):
                 m.d.sync += now.data[side].partition.eq(0)
         stages = iter(range(len(self.valid)))
         for level in range(self.levels):
-            now = self._level(m, level, advance, in_use, now, stages)
+            now, last_yet = self._level(m, level, advance, last, now, last_yet, stages)
         m.d.comb += out.i.valid.eq(self.valid[-1])
         m.d.comb += out.i.payload.eq(now)
         return m
 
-    def _level(self, m, level, advance, in_use, now, stages):
+    def _last_partition(self, m):
+        """Take entries; return the last partition that holds a tuple, 0 where none does."""
+        last = Signal(self.bits)
+        m.d.comb += self.entries.ready.eq(1)
+        rows = self.params.partition_rows
+        m.d.sync += last.eq(Mux(self.rows == 0, 0, (self.rows - 1) // rows))
+        return last
+
+    def _level(self, m, level, advance, last, now, last_yet, stages):
         """Read the middle of what is left, then go left or right of it."""
         step = index_entries(self.params) >> (level + 1)
         quick = level < self.quick
-        cells = Memory(shape=key_shape(self.params), depth=self.arrays << level, init=[])
+        depth = self.arrays << level
+        attrs = {} if quick else {**NO_COLLISIONS, "ram_style": "block"}
+        cells = Memory(shape=key_shape(self.params), depth=depth, init=[], attrs=attrs)
         m.submodules[f"level_{level}"] = cells
         write = cells.write_port()
         entry = self.entries.payload
@@ -148,7 +163,7 @@ class PipelinedPartitioner(Partitioner):
                 m.d.comb += read.en.eq(fetch)
         if quick:
             m.d.comb += write.addr.eq(entered)
-            return self._decide(m, level, fetch, in_use, now, reads, step)
+            return self._decide(m, level, fetch, last, now, last_yet, reads, step)
         # Entries come while nothing is searched, so one port of the blocks can do both.
         m.d.comb += write.addr.eq(reads["lo"].addr)
         with m.If(write.en):
@@ -156,21 +171,28 @@ class PipelinedPartitioner(Partitioner):
         fetched = Signal.like(now, name=f"search_{level}_fetched")
         decide = Signal(name=f"decide_{level}")
         m.d.comb += decide.eq(advance & self.valid[next(stages)])
+        last_yet_fetched = Signal(2, name=f"last_yet_{level}_fetched")
         with m.If(fetch):
             m.d.sync += fetched.eq(now)
-        return self._decide(m, level, decide, in_use, fetched, reads, step)
+            m.d.sync += last_yet_fetched.eq(last_yet)
+        return self._decide(m, level, decide, last, fetched, last_yet_fetched, reads, step)
 
-    def _decide(self, m, level, decide, in_use, now, reads, step):
+    def _decide(self, m, level, decide, last, now, last_yet, reads, step):
         """The search after this level: its middle, if the entry there is before the bound."""
         decided = Signal.like(now, name=f"search_{level}")
+        still_last = Signal(2, name=f"last_yet_{level}")
         with m.If(decide):
             m.d.sync += decided.eq(now)
-        for side, read in reads.items():
-            middle = Signal(self.bits, name=f"middle_{level}_{side}")
-            m.d.comb += middle.eq(now.data[side].partition | step)
-            with m.If(decide & (middle < in_use) & (read.data < now.data[side].bound)):
-                m.d.sync += decided.data[side].partition.eq(middle)
-        return decided
+        digit = last[step.bit_length() - 1]
+        for n, (side, read) in enumerate(reads.items()):
+            right = Signal(name=f"right_{level}_{side}")
+            in_use = ~last_yet[n] | digit
+            m.d.comb += right.eq(in_use & (read.data < now.data[side].bound))
+            with m.If(decide):
+                m.d.sync += still_last[n].eq(last_yet[n] & (right == digit))
+                with m.If(right):
+                    m.d.sync += decided.data[side].partition.eq(now.data[side].partition | step)
+        return decided, still_last
 
     def _address(self, level, slot, array):
         return Cat(slot, array) if self.arrays > 1 else slot

@@ -16,8 +16,9 @@ from hw.rtl.layouts import (
 )
 from hw.rtl.memory import ReadPort
 from hw.rtl.partitioner import PipelinedPartitioner
-from hw.rtl.plumbing import Buffer, Queue
+from hw.rtl.plumbing import Buffer, Fork, Join, Queue
 from hw.rtl.prober import Prober
+from hw.rtl.searcher import SearchPort
 from hw.rtl.word_prober import WordProber
 from hw.spec import NOT, JoinParams
 
@@ -29,8 +30,9 @@ class ProbingEngine(wiring.Component):
 
     probes       words of keys; explicit intervals as lo, hi, lo, hi ...
     records      words of records: `band_count` for each key, or one for each explicit interval
-    words        read ports of memory, two for each prober, or one for each where a partition is
-                 a memory word (see Prober and WordProber)
+    words        read ports of memory, two for each prober (see Prober); or, where a partition is a
+                 memory word,
+    searches     ports of who looks into words, one for each prober (see WordProber)
     entries      writes the index arrays
     bands, band_count, explicit              see BoundaryGenerator
     array, rows                              see Partitioner
@@ -40,7 +42,8 @@ class ProbingEngine(wiring.Component):
                  batch among all ways
 
     A way is a boundary generator, a partitioner and what it can keep busy: one Prober, which scans
-    or searches partitions of several words, or two WordProbers in turn, which need do neither.
+    or searches partitions of several words, or two WordProbers, which need do neither: one for
+    lower bounds, one for upper ones.
 
     All but the streams may change only between frames. With 8 WordProbers and 4 lanes more than
     3.9 probes a cycle of a sorted batch of an eighth of the main array (dense), more than 3 of
@@ -56,9 +59,13 @@ class ProbingEngine(wiring.Component):
         self.params = params
         lanes = params.lanes
         self.by_word = params.partition_rows == lanes
+        if self.by_word and params.probers < 2:
+            raise ValueError(
+                f"partitions of a memory word need 2 probers or more, not {params.probers}"
+            )
         prober = WordProber if self.by_word else Prober
         self.probers = [prober(params, address_bits) for _ in range(params.probers)]
-        self.ways = max(1, params.probers // 2) if self.by_word else params.probers
+        self.ways = params.probers // 2 if self.by_word else params.probers
         self.partitioners = [partitioner(params, arrays) for _ in range(self.ways)]
         index = self.partitioners[0].signature.members
         super().__init__(
@@ -75,11 +82,16 @@ class ProbingEngine(wiring.Component):
                 "entries": index["entries"],
                 "probes": In(stream.Signature(wide_token(key_shape(params), lanes))),
                 "records": Out(stream.Signature(wide_token(record_layout(), lanes))),
-                "words": Out(ReadPort(word_layout(params), address_bits)).array(
-                    sum(len(prober.words) for prober in self.probers)
-                ),
+                **self._memory_ports(address_bits),
             }
         )
+
+    def _memory_ports(self, address_bits):
+        if self.by_word:
+            searches = Out(SearchPort(self.params, address_bits)).array(len(self.probers))
+            return {"searches": searches}
+        words = sum(len(prober.words) for prober in self.probers)
+        return {"words": Out(ReadPort(word_layout(self.params), address_bits)).array(words)}
 
     def elaborate(self, platform):
         m = Module()
@@ -98,10 +110,13 @@ class ProbingEngine(wiring.Component):
         m.d.comb += self.entries.ready.eq(1)
         wiring.connect(m, wiring.flipped(self.probes), dealer.i)
         self._label(m, collector.o)
-        ports = iter(self.words)
-        for prober in self.probers:
-            for inner in prober.words:
-                wiring.connect(m, inner, wiring.flipped(next(ports)))
+        if self.by_word:
+            inner, outer = [prober.search for prober in self.probers], self.searches
+        else:
+            inner = [port for prober in self.probers for port in prober.words]
+            outer = self.words
+        for port, member in zip(inner, outer, strict=True):
+            wiring.connect(m, port, wiring.flipped(member))
         for n in range(self.ways):
             self._way(m, n, dealer.o[n], collector.i[n])
         return m
@@ -147,20 +162,29 @@ class ProbingEngine(wiring.Component):
         wiring.connect(m, waiting.o, unpacker.i)
 
     def _word_probers(self, m, n, targets, runs):
-        """Two probers, or the only one, that take intervals in turn."""
-        probers = self.probers[2 * n : 2 * n + 2]
-        shape = targets.payload.shape()
-        m.submodules[f"turns_{n}"] = turns = Dealer(shape, len(probers), 1)
-        m.submodules[f"order_{n}"] = order = Collector(runs.payload.shape(), len(probers), 1)
-        m.d.comb += turns.turn_words.eq(1)
-        m.d.comb += order.turn_words.eq(1)
-        wiring.connect(m, targets, turns.i)
-        wiring.connect(m, order.o, runs)
-        for number, prober in enumerate(probers):
-            m.submodules[f"prober_{n}_{number}"] = prober
-            wiring.connect(m, turns.o[number], prober.targets)
-            wiring.connect(m, prober.runs, order.i[number])
+        """A prober for the lower bounds, one for the upper ones; their positions are runs."""
+        m.submodules[f"fork_{n}"] = fork = Fork(targets.payload.shape(), 2)
+        wiring.connect(m, targets, fork.i)
+        position = self.probers[0].positions.payload.shape()
+        m.submodules[f"join_{n}"] = join = Join(lo=position, hi=position)
+        # Bounds of one interval often want the same word: the two lie far apart in `searches`.
+        both = self.probers[n], self.probers[self.ways + n]
+        for side, prober, o in zip(("lo", "hi"), both, fork.o, strict=True):
+            m.submodules[f"prober_{n}_{side}"] = prober
+            m.d.comb += prober.targets.valid.eq(o.valid)
+            m.d.comb += o.ready.eq(prober.targets.ready)
+            m.d.comb += prober.targets.payload.data.eq(o.payload.data[side])
+            m.d.comb += prober.targets.payload.end.eq(o.payload.end)
+            wiring.connect(m, prober.positions, getattr(join, f"i_{side}"))
             self._set(m, prober, "base", "rows")
+        # A register, because the comparison and the packer are too much for one cycle.
+        lo, hi, run = join.o.payload.lo, join.o.payload.hi, runs.payload
+        m.d.comb += join.o.ready.eq(~runs.valid | runs.ready)
+        with m.If(join.o.ready):
+            m.d.sync += runs.valid.eq(join.o.valid)
+            m.d.sync += run.end.eq(lo.end)
+            m.d.sync += run.data.start.eq(lo.data)
+            m.d.sync += run.data.end.eq(Mux(hi.data < lo.data, lo.data, hi.data))
 
     def _prober(self, m, n, targets, runs):
         """One prober; the label that it could give comes later."""
@@ -206,7 +230,10 @@ class Unpacker(wiring.Component):
 
 
 class Packer(wiring.Component):
-    """Single tokens of ``i`` become words of ``o``: one a cycle, one more for a last short word."""
+    """Single tokens of ``i`` become words of ``o``: one a cycle, one more for a last short word.
+
+    Latency 0: the token that fills a word goes with it.
+    """
 
     def __init__(self, shape, lanes):
         super().__init__(
@@ -216,33 +243,32 @@ class Packer(wiring.Component):
             }
         )
         self.lanes = lanes
-        self.out = Buffer(wide_token(shape, lanes))
         self.held = Signal(range(lanes))
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.out = out = self.out
-        wiring.connect(m, out.o, wiring.flipped(self.o))
-        word = Signal(out.i.payload.data.shape())
+        out = self.o
+        word = Signal(out.payload.data.shape())
         full = self.held == self.lanes - 1
         for lane in range(self.lanes):
-            new = Value.cast(self.i.payload.data)
-            m.d.comb += Value.cast(out.i.payload.data[lane]).eq(
-                Mux(self.held == lane, new, Value.cast(word[lane]))
-            )
             with m.If(self.i.valid & ~self.i.payload.end & (self.held == lane)):
                 m.d.sync += word[lane].eq(self.i.payload.data)
+        m.d.comb += out.payload.data.eq(word)
         with m.If(self.i.payload.end):
-            m.d.comb += out.i.valid.eq(self.i.valid)
-            m.d.comb += out.i.payload.count.eq(self.held)
-            m.d.comb += out.i.payload.end.eq(self.held == 0)
-            m.d.comb += self.i.ready.eq(out.i.ready & (self.held == 0))
-            with m.If(self.i.valid & out.i.ready):
+            m.d.comb += out.valid.eq(self.i.valid)
+            m.d.comb += out.payload.count.eq(self.held)
+            m.d.comb += out.payload.end.eq(self.held == 0)
+            m.d.comb += self.i.ready.eq(out.ready & (self.held == 0))
+            with m.If(self.i.valid & out.ready):
                 m.d.sync += self.held.eq(0)
         with m.Else():
-            m.d.comb += out.i.valid.eq(self.i.valid & full)
-            m.d.comb += out.i.payload.count.eq(self.lanes)
-            m.d.comb += self.i.ready.eq(out.i.ready | ~full)
+            # A word that is full has all its lanes but the last from before.
+            m.d.comb += Value.cast(out.payload.data[self.lanes - 1]).eq(
+                Value.cast(self.i.payload.data)
+            )
+            m.d.comb += out.valid.eq(self.i.valid & full)
+            m.d.comb += out.payload.count.eq(self.lanes)
+            m.d.comb += self.i.ready.eq(out.ready | ~full)
             with m.If(self.i.valid & self.i.ready):
                 m.d.sync += self.held.eq(Mux(full, 0, self.held + 1))
         return m

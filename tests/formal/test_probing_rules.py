@@ -7,10 +7,11 @@ from amaranth.hdl import *
 
 from hw.rtl.boundary_generator import BoundaryGenerator
 from hw.rtl.join_core import JoinCore
-from hw.rtl.layouts import token, wide_token
+from hw.rtl.layouts import token
 from hw.rtl.partitioner import PipelinedPartitioner, ReboundingPartitioner, ReboundingSearch
 from hw.rtl.prober import Prober
 from hw.rtl.probing_engine import Collector, Dealer, Packer, ProbingEngine, Unpacker
+from hw.rtl.searcher import Searcher
 from hw.rtl.seeker import Seeker
 from hw.rtl.word_prober import WordProber
 from hw.spec import JoinParams
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.formal
 SMALL = JoinParams(
     subwindow=16, partitions=4, insert_buffer=8, mergers=2, lanes=2, probers=1, bands=2
 )
-BY_WORD = replace(SMALL, partitions=8)
+BY_WORD = replace(SMALL, partitions=8, probers=2)
 COUNT_BITS = 6
 
 
@@ -44,6 +45,12 @@ class ShortWordProber(WordProber):
     """The same for a prober that needs no scan."""
 
     ROOM = 2
+
+
+class ShortSearcher(Searcher):
+    """The same for who looks into words."""
+
+    DEPTH = 4
 
 
 def moves(stream):
@@ -79,6 +86,7 @@ KEEPERS = {
     "dealer": lambda: Dealer(token(2), 3, 2),
     "collector": lambda: Collector(token(2), 3, 2),
     "probing_engine": lambda: ProbingEngine(SMALL, 4),
+    "probing_engine_by_word": lambda: ProbingEngine(BY_WORD, 4),
     "join_core": lambda: JoinCore(SMALL),
 }
 
@@ -206,34 +214,58 @@ def test_a_seeker_answers_each_bound_once(dense, tmp_path):
     prove(Harness(dut, inputs, outputs, claims), tmp_path, steps=4)
 
 
-def test_a_word_prober_answers_each_interval_once(tmp_path):
+def test_a_word_prober_answers_each_bound_once(tmp_path):
     dut = ShortWordProber(BY_WORD, 4)
-    dut.notes.looked_at = [dut.notes.storage.read_port(domain="comb") for _ in range(8)]
 
     def claims(m, rules):
-        for place, port in enumerate(dut.notes.looked_at):
-            m.d.comb += port.addr.eq(place)
-
-        def closes(note):
-            return note.hi | note.end
-
-        # An interval counts from its lower bound on, and is where its upper bound is.
-        stages = (dut.met, dut.compared, dut.counted)
-        inside = dut.second + in_queue(m, rules, dut.notes, closes, dut.note)
-        inside += sum(v & closes(note) for v, note in zip(stages, dut.under_way, strict=True))
-        inside += in_queue(m, rules, dut.out)
-        # So the room that is left keeps `out` from running over.
+        found = dut.search.found
+        noted = in_queue(m, rules, dut.notes)
+        # Who searches gives an answer for each request, and takes its time: the note is there.
+        m.d.comb += Assume(~found.valid | dut.notes.o.valid)
+        inside = noted + dut.counted + in_queue(m, rules, dut.out)
+        # So the room that is left keeps both queues from running over.
         m.d.comb += Assert(inside + dut.room == dut.ROOM)
         with m.If(rules.started):
             m.d.comb += Assert(dut.out.room)
         with m.Else():
             m.d.comb += Assert(~dut.counted)
         came = counted(m, "came", moves(dut.targets))
-        went = counted(m, "went", moves(dut.runs))
+        asked = counted(m, "asked", moves(dut.search.requests))
+        went = counted(m, "went", moves(dut.positions))
         equal(m, came, went + inside)
+        equal(m, came, asked + in_buffer(m, dut.asking))
 
-    words = dut.words[0]
-    inputs, outputs = [dut.targets, words.words], [words.requests, dut.runs]
+    inputs, outputs = [dut.targets], [dut.search.requests, dut.positions]
+    prove(Harness(dut, inputs, outputs, claims), tmp_path, steps=4)
+
+
+def test_a_searcher_answers_each_request_once(tmp_path):
+    dut = ShortSearcher(BY_WORD, 4)
+
+    def claims(m, rules):
+        request, words = dut.read.requests, dut.read.words
+        came = counted(m, "came", moves(dut.search.requests))
+        asked = counted(m, "asked", moves(request))
+        equal(m, came, asked)
+        # Memory gives what it was asked for, and no more.
+        due = counted(m, "due", moves(request) - moves(words))
+        m.d.comb += Assume(~words.valid | (due != 0))
+        waiting = in_queue(m, rules, dut.bounds)
+        equal(m, waiting, due)
+        stages = dut.met + dut.comparator.compared + dut.search.found.valid
+        went = counted(m, "went", dut.search.found.valid)
+        equal(m, came, went + waiting + stages)
+        # Who asks has room for the answers, and so the queue has room for the bounds.
+        under_way = Signal(3)
+        m.d.comb += under_way.eq(waiting + stages)
+        # After a reset its own queues take a cycle too.
+        has_room = rules.started & (under_way < dut.DEPTH - 2)
+        m.d.comb += Assume(~dut.search.requests.valid | has_room)
+        m.d.comb += Assert(under_way <= dut.DEPTH - 2)
+        with m.If(rules.started):
+            m.d.comb += Assert(dut.bounds.room)
+
+    inputs, outputs = [dut.search.requests, dut.read.words], [dut.read.requests]
     prove(Harness(dut, inputs, outputs, claims), tmp_path, steps=4)
 
 
@@ -256,14 +288,10 @@ def test_a_packer_gives_every_token_once(tmp_path):
     dut = Packer(2, 4)
 
     def claims(m, rules):
-        in_buffer(m, dut.out)
-        layout = wide_token(2, 4)
-        places = ((dut.out.first_valid, dut.out.first), (dut.out.second_valid, dut.out.second))
-        inside = sum(Mux(valid, layout(bits).count + layout(bits).end, 0) for valid, bits in places)
         came = counted(m, "came", moves(dut.i))
         word = dut.o.payload
         went = counted(m, "went", Mux(moves(dut.o), word.count + word.end, 0))
-        equal(m, came, went + inside + dut.held)
+        equal(m, came, went + dut.held)
 
     prove(Harness(dut, [dut.i], [dut.o], claims), tmp_path)
 

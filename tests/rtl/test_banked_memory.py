@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""BankedMemory in Amaranth's simulator: many readers of one main array in block RAM."""
+"""BankedMemory in Amaranth's simulator: many probers of one main array in block RAM."""
 
 import random
 
@@ -24,51 +24,79 @@ async def fill(ctx, memory, addresses, version=0):
         await stream_put(ctx, memory.write.writes, {"address": address, "word": word})
 
 
-async def read(ctx, port, addresses, taken):
-    """Ask for single words, as fast as they are taken; note the keys of each that comes."""
-    waiting = list(addresses)
-    ctx.set(port.words.ready, 1)
-    while len(taken) < len(addresses):
+async def search(ctx, port, wanted, found):
+    """Ask for (address, bound), as fast as they are taken; note the counts that come."""
+    waiting = list(wanted)
+    while len(found) < len(wanted):
         ctx.set(port.requests.valid, bool(waiting))
         if waiting:
-            ctx.set(port.requests.payload, {"address": waiting[0], "count": 1})
-        _, _, valid, word, went = await ctx.tick().sample(
-            port.words.valid, port.words.payload, port.requests.ready
-        )
+            ctx.set(port.requests.payload, {"address": waiting[0][0], "bound": waiting[0][1]})
+        _, _, answer, went = await ctx.tick().sample(port.found, port.requests.ready)
         if waiting and went:
             waiting.pop(0)
-        if valid:
-            taken.append([word[lane].key for lane in range(4)])
+        if answer.valid:
+            found.append(answer.count)
     ctx.set(port.requests.valid, 0)
 
 
-def keys_of(addresses, version=0):
-    return [[lane["key"] for lane in word_of(address, version)] for address in addresses]
+def counts_of(wanted, version=0):
+    """How many keys of each word come before its bound."""
+    return [
+        sum(lane["key"] < bound for lane in word_of(address, version)) for address, bound in wanted
+    ]
 
 
-@pytest.mark.parametrize("ports", [1, 3, 8])
-def test_every_reader_gets_its_own_words_in_order(ports):
+def around(rng, address):
+    """A bound before, in or behind the keys of that word."""
+    return address, 8 * address + rng.randrange(-1, 6)
+
+
+@pytest.mark.parametrize("ports", [2, 3, 8])
+def test_every_search_is_answered_in_order(ports):
     memory = BankedMemory(PARAMS, DEPTH, ports)
     rng = random.Random(ports)
-    wanted = [[rng.randrange(DEPTH) for _ in range(40)] for _ in range(ports)]
-    wanted[-1] = [8] * 40  # one bank, while others want it too
-    taken = [[] for _ in wanted]
+    wanted = [[around(rng, rng.randrange(DEPTH)) for _ in range(40)] for _ in range(ports)]
+    wanted[-1] = [around(rng, 8) for _ in range(40)]  # one bank, while others want it too
+    found = [[] for _ in wanted]
     ready = []
 
     async def write(ctx):
         await fill(ctx, memory, range(DEPTH))
         ready.append(True)
 
-    def reader(number):
+    def prober(number):
         async def process(ctx):
             while not ready:
                 await ctx.tick()
-            await read(ctx, memory.keys[number], wanted[number], taken[number])
+            await search(ctx, memory.searches[number], wanted[number], found[number])
 
         return process
 
-    run(memory, write, *map(reader, range(ports)))
-    assert taken == [keys_of(addresses) for addresses in wanted]
+    run(memory, write, *map(prober, range(ports)))
+    assert found == list(map(counts_of, wanted))
+
+
+def test_a_search_takes_a_cycle_and_is_answered_five_later():
+    memory = BankedMemory(PARAMS, DEPTH, 2)
+    cycles = []
+    port = memory.searches[1]
+
+    async def count(ctx):
+        await fill(ctx, memory, range(DEPTH))
+        wanted = [(address, 8 * address + 2) for address in range(12)]
+        for cycle in range(20):
+            ctx.set(port.requests.valid, bool(wanted))
+            if wanted:
+                address, bound = wanted.pop(0)
+                ctx.set(port.requests.payload, {"address": address, "bound": bound})
+            _, _, answer, ready = await ctx.tick().sample(port.found, port.requests.ready)
+            assert ready or not wanted
+            if answer.valid:
+                assert answer.count == 2
+                cycles.append(cycle)
+
+    run(memory, count)
+    assert cycles == list(range(5, 17))
 
 
 def test_one_array_is_read_whole_while_another_is_written():
@@ -91,15 +119,22 @@ def test_one_array_is_read_whole_while_another_is_written():
             word = await stream_get(ctx, memory.read.words)
             words.append([{"key": word[lane].key, "rid": word[lane].rid} for lane in range(4)])
 
+    async def disturb(ctx):
+        while len(words) < 4:
+            await ctx.tick()
+        wanted = [(address, 8 * address) for address in range(DEPTH // 2)]
+        await search(ctx, memory.searches[0], wanted, [])
+
     async def check(ctx):
         while len(words) < DEPTH // 2:
             await ctx.tick()
         await ctx.tick().repeat(8)
-        taken = []
-        await read(ctx, memory.keys[1], range(DEPTH // 2, DEPTH), taken)
-        assert taken == keys_of(range(DEPTH // 2, DEPTH), version=3)
+        found = []
+        wanted = [(address, 8 * address) for address in range(DEPTH // 2, DEPTH)]
+        await search(ctx, memory.searches[1], wanted, found)
+        assert found == counts_of(wanted, version=3)
 
-    run(memory, write, read_whole, check)
+    run(memory, write, read_whole, disturb, check)
     assert words == [word_of(address) for address in range(DEPTH // 2)]
 
 

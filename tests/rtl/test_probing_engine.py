@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """ProbingEngine and its plumbing in Amaranth's simulator."""
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 
 from hw.rtl.layouts import token
 from hw.rtl.partitioner import PipelinedPartitioner, ReboundingPartitioner
-from hw.rtl.probing_engine import Collector, Dealer, Packer, Unpacker
+from hw.rtl.probing_engine import Collector, Dealer, Packer, ProbingEngine, Unpacker
 from hw.spec import NOT, Band, JoinParams, Predicate, Side, compare
 from hw.spec.predicates import registers
 from hw.spec.reference import probe_records
@@ -147,6 +148,12 @@ def test_nothing_stored_and_nothing_asked(rows, probes, dense):
     predicate = compare("=")
     answer = records_of(keys, batch, predicate, Side.LEFT, dense=dense)
     assert answer == expected(keys, batch, predicate, Side.LEFT)
+
+
+def test_one_prober_for_both_bounds_is_refused():
+    message = "^partitions of a memory word need 2 probers or more, not 1$"
+    with pytest.raises(ValueError, match=message):
+        ProbingEngine(JoinParams(subwindow=64, partitions=32, lanes=2, probers=1), 5)
 
 
 def through(component, tokens, count):

@@ -12,7 +12,7 @@ from hw.spec import JoinParams, Side
 from tests.rtl.helpers import run
 
 PARAMS = JoinParams(
-    subwindow=8, partitions=4, lanes=2, probers=1, mergers=1, insert_buffer=8, bands=1
+    subwindow=8, partitions=4, lanes=2, probers=2, mergers=1, insert_buffer=8, bands=1
 )
 SLOTS = 3
 STEPS = ("rest", "forget", "look", "create", "inserted", "expire", "survey")
