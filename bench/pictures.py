@@ -225,12 +225,41 @@ def _draw_spark(result: dict[str, Any]) -> Figure:
     return figure
 
 
+# rtl
+
+
+def _draw_rtl(result: dict[str, Any]) -> Figure:
+    """Every figure against its bound; below, the two ways to insert beside each other."""
+    bounded = [one for one in [*result["figures"], result["library"]] if one["holds"] is not None]
+    designs = {
+        name: one for name, one in result.get("insertion_designs", {}).items()
+        if "tuples_a_second" in one
+    }
+    figure, panels = _stacked([len(bounded), *[len(designs)] * bool(designs)])
+    named = [(one["name"], one) for one in bounded]
+    _bars(panels[0], _bound_bars(named, bool(result.get("quick"))), room=8)
+    panels[0].axvline(1, color=_LIMIT, linestyle="--", zorder=1)
+    panels[0].set_xlabel("times better than asked (log)")
+    panels[0].set_title("The gateware's figures against their bounds (dashed)")
+    if designs:
+        _bars(panels[1], [
+            (name, one["tuples_a_second"], _OURS,
+             f"{_count(one['tuples_a_second'])}: {one['tuples_a_cycle']:.3g} a cycle, "
+             f"{one['mhz']} MHz, {one['luts']:,} LUTs")
+            for name, one in designs.items()
+        ])
+        panels[1].set_xlabel("tuples merged a second at the routed clock (log)")
+        panels[1].set_title("Two insertion engines over memory words of four tuples")
+    return figure
+
+
 #: Suite -> what draws its result.
 PICTURES: dict[str, Callable[[dict[str, Any]], Figure]] = {
     "foundation": _draw_foundation,
     "engines": _draw_engines,
     "peers": _draw_peers,
     "structures": _draw_structures,
+    "rtl": _draw_rtl,
     "spark": _draw_spark,
 }
 

@@ -20,7 +20,7 @@ from hw.spec import JoinParams
 from sim.elaborate import simulate
 from sim.probing_tops import ProbingTop
 
-__all__ = ["SUITE", "run"]
+__all__ = ["SUITE", "Figures", "routed", "run", "side_by_side"]
 
 ROUTED = Path(__file__).with_name("results") / "pnr.json"
 STORED = 1 << 16
@@ -117,23 +117,24 @@ DESIGNS = {"one wide merger": "insertion_wide_4", "8 narrow mergers": "insertion
 
 def side_by_side(cycles: dict[str, Figures]) -> dict[str, dict[str, Any]]:
     """Both insertion designs over one memory: tuples a cycle, and with their clock, a second."""
-    routed = {result["design"]: result for result in _routed().get("results", [])}
+    results = routed()
     table = {}
     for title, name in DESIGNS.items():
         rate = min(figure["tuples_a_cycle"] for figure in cycles[f"{name}_block"].values())
         table[title] = {"tuples_a_cycle": rate}
-        if name in routed:
-            clock = routed[name]["mhz"]
+        if name in results:
+            clock = results[name]["mhz"]
             table[title] |= {
-                "luts": routed[name]["luts"], "mhz": clock,
+                "luts": results[name]["luts"], "mhz": clock,
                 "tuples_a_second": round(rate * clock * 1e6),
             }
     return table
 
 
-def _routed() -> dict[str, Any]:
+def routed() -> dict[str, Any]:
+    """What place and route gave, by design."""
     found: dict[str, Any] = json.loads(ROUTED.read_text()) if ROUTED.exists() else {}
-    return found
+    return {result["design"]: result for result in found.get("results", [])}
 
 
 def run(names: Iterable[str] | None = None) -> dict[str, Figures]:

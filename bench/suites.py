@@ -56,6 +56,9 @@ SUITES = {
     "structures": Suite(
         "bench.structures", "the papers' structures of a subwindow beside each other and DuckDB"
     ),
+    "rtl": Suite(
+        "bench.rtl_suite", "the gateware: tuples and probes a cycle, clocks, area, both mergers"
+    ),
     "spark": Suite(
         "bench.spark_suite", "the join in Spark beside what Spark users do without it"
     ),
