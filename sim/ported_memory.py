@@ -1,7 +1,5 @@
 """A memory for simulation that delivers whatever its ports can take."""
 
-import re
-
 from amaranth.hdl import Cat, ClockSignal, Instance, Module, Shape, Signal, Value, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
@@ -10,10 +8,7 @@ from amaranth.lib.wiring import In
 from hw.rtl.memory import BurstCounter, ReadPort, WritePort
 from hw.rtl.plumbing import Buffer
 
-__all__ = ["PortedMemory", "CELLS", "ZERO_WORDS"]
-
-#: Memory begins as zeros anyway: a line for each of its words in Verilog only takes time.
-ZERO_WORDS = re.compile(r"(?m)^  initial begin\n(?:    \S+ ?\[\d+\] = \d+'[hd]0+;\n)+  end\n")
+__all__ = ["PortedMemory", "CELLS"]
 
 #: The cells of a large memory: Amaranth would spell out the initial value of each.
 CELLS = """

@@ -45,10 +45,18 @@ class BankedMemory(wiring.Component):
                 "write": In(WritePort(word, bits)),
             }
         )
+        # Attributes, so that a proof can look inside.
+        self.counter = BurstCounter(bits)
+        width = key_shape(params).width * params.lanes
+        self.keys = [
+            Memory(shape=unsigned(width), depth=depth >> self.bank_bits, init=[],
+                   attrs=NO_COLLISIONS)
+            for _ in range(self.BANKS)
+        ]
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.counter = counter = BurstCounter(self.address_bits)
+        m.submodules.counter = counter = self.counter
         wiring.connect(m, wiring.flipped(self.read.requests), counter.bursts)
         whole = counter.addresses
         half = -(-len(self.searches) // 2)
@@ -60,7 +68,10 @@ class BankedMemory(wiring.Component):
         sides = ([*asks[:half], (whole.valid, whole.payload, None)], asks[half:])
         grants, words, found = ([], []), ([], []), ([], [])
         for bank in range(self.BANKS):
-            cells, writes = self._bank(m, bank)
+            m.submodules[f"bank_{bank}"] = cells = self.keys[bank]
+            writes = Signal(name=f"writes_{bank}")
+            write = self.write.writes
+            m.d.comb += writes.eq(write.valid & (write.payload.address[: self.bank_bits] == bank))
             for side, readers in enumerate(sides):
                 name = f"{bank}_{side}"
                 # The second port of the blocks is also the one that writes.
@@ -79,17 +90,6 @@ class BankedMemory(wiring.Component):
         self._deliver(m, whole, words[0])
         m.d.comb += self.write.writes.ready.eq(1)
         return m
-
-    def _bank(self, m, bank):
-        """The keys of one bank, whose write port still lacks its address; whether it writes now."""
-        width = key_shape(self.params).width * self.params.lanes
-        depth = self.depth >> self.bank_bits
-        cells = Memory(shape=unsigned(width), depth=depth, init=[], attrs=NO_COLLISIONS)
-        m.submodules[f"bank_{bank}"] = cells
-        write = self.write.writes
-        writes = Signal(name=f"writes_{bank}")
-        m.d.comb += writes.eq(write.valid & (write.payload.address[: self.bank_bits] == bank))
-        return cells, writes
 
     def _arbitrate(self, m, name, bank, readers, held):
         """Who has this port of this bank now, and the row and the bound of that one."""

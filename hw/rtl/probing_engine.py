@@ -46,7 +46,7 @@ class ProbingEngine(wiring.Component):
     lower bounds, one for upper ones.
 
     All but the streams may change only between frames. With 8 WordProbers and 4 lanes more than
-    3.9 probes a cycle of a sorted batch of an eighth of the main array (dense), more than 3 of
+    3.9 probes a cycle of a sorted batch of an eighth of the main array (dense), more than 2.8 of
     batches of a 1024th of it that follow each other (sparse), where memory delivers a word a
     cycle at every port.
     """

@@ -26,8 +26,6 @@ class Bank(wiring.Component):
     """
 
     def __init__(self, shape, depth, *, primed):
-        self.depth = depth
-        self.primed = primed
         super().__init__(
             {
                 "i": In(stream.Signature(shape)),
@@ -38,13 +36,15 @@ class Bank(wiring.Component):
                 "level": Out(range(depth + 1)),
             }
         )
-        self.shape = shape
+        # Whatever holds a tuple, for proofs.
+        self.queue = ShortQueue(shape, depth)
+        self.head_valid = Signal(init=primed)
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.queue = queue = ShortQueue(self.shape, self.depth)
+        m.submodules.queue = queue = self.queue
+        head_valid = self.head_valid
         wiring.connect(m, wiring.flipped(self.i), queue.i)
-        head_valid = Signal(init=self.primed)
         move = Signal()
         m.d.comb += move.eq(self.pop | ~head_valid)
         m.d.comb += queue.o.ready.eq(move)
@@ -55,6 +55,19 @@ class Bank(wiring.Component):
             m.d.sync += Value.cast(self.head).eq(Value.cast(queue.o.payload))
             m.d.sync += head_valid.eq(queue.o.valid)
         return m
+
+
+class Side:
+    """One of both inputs inside a merger: its banks, and what is between its words and them."""
+
+    def __init__(self, name, tokens, shape, depth, lanes, *, primed):
+        padded = data.StructLayout({"data": shape, "pad": 1})
+        self.name = name
+        self.tokens = tokens
+        self.banks = [Bank(padded, depth, primed=primed) for _ in range(lanes)]
+        self.present = Signal(lanes, name=f"{name}_present")
+        self.ended = Signal(name=f"{name}_ended")
+        self.room = Signal(name=f"{name}_room")
 
 
 class WideMerger(wiring.Component):
@@ -79,32 +92,48 @@ class WideMerger(wiring.Component):
         self.out_depth = out_depth
         of_tokens = stream.Signature(wide_token(shape, lanes))
         super().__init__({"main": In(of_tokens), "batch": In(of_tokens), "merged": Out(of_tokens)})
+        # Whatever holds a tuple, or says that one is held, for proofs.
+        banks = shape, self.BANK_DEPTH, lanes
+        self.sides = (
+            Side("main", self.main, *banks, primed=True),
+            Side("batch", self.batch, *banks, primed=False),
+        )
+        self.go = Signal()  # all lanes move; decided one cycle ahead
+        self.over = Signal()  # one cycle after the last word of a frame: everything begins anew
+        self.stalled = Signal()
+        self.primed = Signal()
+        self.takes = Signal(lanes, init=-1)
+        tagged = data.StructLayout({"tag": exact_log2(lanes) + 1, "data": shape, "pad": 1})
+        self.winners = [Signal(tagged, name=f"winner_{lane}") for lane in range(lanes)]
+        self.chosen = Signal()  # there are winners
+        self.selected = Signal()  # and the frame goes on
+        # Stages that compare and stages that swap: whether each has a word, and its lanes.
+        self.sorting = [
+            (Signal(name=f"sorting_{n}_valid"),
+             [Signal(tagged, name=f"sorting_{n}_{lane}") for lane in range(lanes)])
+            for n in range(2 * exact_log2(lanes))
+        ]
+        self.out = ShortQueue(wide_token(shape, lanes), out_depth)
 
     def elaborate(self, platform):
         m = Module()
-        over = Signal()  # one cycle after the last word of a frame: everything begins anew
-        main = self._banks(m, "main", self.main, over, primed=True)
-        batch = self._banks(m, "batch", self.batch, over, primed=False)
-        m.submodules.out = out = ShortQueue(wide_token(self.shape, self.lanes), self.out_depth)
+        m.submodules.out = out = self.out
         wiring.connect(m, out.o, wiring.flipped(self.merged))
-
-        go = Signal()  # all lanes move; decided one cycle ahead
-        primed = Signal()
-        stalled = Signal()
+        for side in self.sides:
+            self._deal(m, side)
         ended = Signal()
-        closing = Signal()
-        deep = Cat(bank.deep for bank in main + batch).all()
-        m.d.sync += go.eq(deep & ~stalled & ~ended & ~closing)
-        m.d.sync += primed.eq((primed | go) & ~over)
-        winners = self._select(m, main, batch, go, primed, over)
+        deep = Cat(bank.deep for side in self.sides for bank in side.banks).all()
+        m.d.sync += self.go.eq(deep & ~self.stalled & ~ended & ~self.over)
+        m.d.sync += self.primed.eq((self.primed | self.go) & ~self.over)
+        self._select(m)
 
         # The first word without a tuple ends the frame; what follows it is dropped.
-        valid = Signal()
-        m.d.sync += valid.eq(go & primed)
-        m.d.comb += ended.eq(valid & Cat(winner.pad for winner in winners).all() & ~closing)
-        m.d.sync += over.eq(ended)
-        m.d.sync += closing.eq(ended)
-        ordered, in_order = self._sort(m, winners, valid & ~closing)
+        m.d.sync += self.chosen.eq(self.go & self.primed)
+        m.d.comb += self.selected.eq(self.chosen & ~self.over)
+        pads = Cat(winner.pad for winner in self.winners)
+        m.d.comb += ended.eq(self.selected & pads.all())
+        m.d.sync += self.over.eq(ended)
+        ordered, in_order = self._sort(m)
 
         word = out.i.payload
         for lane, winner in enumerate(ordered):
@@ -115,45 +144,37 @@ class WideMerger(wiring.Component):
         m.d.comb += out.i.valid.eq(in_order)
         # Words that are on their way when the stall is decided must still find room.
         on_the_way = 2 * exact_log2(self.lanes) + 6
-        m.d.sync += stalled.eq(out.level > self.out_depth - 2 - on_the_way)
+        m.d.sync += self.stalled.eq(out.level > self.out_depth - 2 - on_the_way)
         return m
 
-    def _banks(self, m, name, source, over, *, primed):
+    def _deal(self, m, side):
         """Deal the words of one side to its banks; after its end, deal pads without end."""
-        padded = data.StructLayout({"data": self.shape, "pad": 1})
-        word = source.payload
-        room = Signal(name=f"{name}_room")
-        ended = Signal(name=f"{name}_ended")
-        take = Signal(name=f"{name}_take")
-        m.d.comb += source.ready.eq(room & ~ended)
-        m.d.comb += take.eq(source.valid & source.ready)
-        m.d.sync += ended.eq((ended | (take & word.end)) & ~over)
-        banks = []
-        for lane in range(self.lanes):
-            bank = Bank(padded, self.BANK_DEPTH, primed=primed)
-            m.submodules[f"{name}_{lane}"] = ResetInserter(over)(bank)
-            present = Signal(name=f"{name}_present_{lane}")
-            tuple_ = Signal(self.shape, name=f"{name}_tuple_{lane}")
-            m.d.sync += present.eq(take & (lane < word.count))
+        tokens, word, ended = side.tokens, side.tokens.payload, side.ended
+        take = Signal(name=f"{side.name}_take")
+        m.d.comb += tokens.ready.eq(side.room & ~ended)
+        m.d.comb += take.eq(tokens.valid & tokens.ready)
+        m.d.sync += ended.eq((ended | (take & word.end)) & ~self.over)
+        for lane, bank in enumerate(side.banks):
+            m.submodules[f"{side.name}_{lane}"] = ResetInserter(self.over)(bank)
+            tuple_ = Signal(self.shape, name=f"{side.name}_tuple_{lane}")
+            m.d.sync += side.present[lane].eq(take & (lane < word.count))
             m.d.sync += Value.cast(tuple_).eq(Value.cast(word.data[lane]))
-            m.d.comb += bank.i.valid.eq(ended | present)
+            m.d.comb += bank.i.valid.eq(ended | side.present[lane])
             m.d.comb += bank.i.payload.data.eq(tuple_)
             m.d.comb += bank.i.payload.pad.eq(ended)
-            banks.append(bank)
         # Four tuples can come to a bank after a level that this register has not seen yet.
-        m.d.sync += room.eq(Cat(bank.level <= self.BANK_DEPTH - 5 for bank in banks).all())
-        return banks
+        m.d.sync += side.room.eq(
+            Cat(bank.level <= self.BANK_DEPTH - 5 for bank in side.banks).all()
+        )
 
-    def _select(self, m, main, batch, go, primed, over):
+    def _select(self, m):
         """One winner a lane, registered, with the tag that keeps equal keys in order."""
-        lanes = self.lanes
-        tagged = data.StructLayout({"tag": exact_log2(lanes) + 1, "data": self.shape, "pad": 1})
+        lanes, go, over = self.lanes, self.go, self.over
+        main, batch = (side.banks for side in self.sides)
         rotation = Signal(exact_log2(lanes))  # tuples of main taken so far, modulo lanes
-        takes = []
-        winners = []
-        for lane in range(lanes):
+        for lane, winner in enumerate(self.winners):
             ours, theirs = main[lane], batch[lanes - 1 - lane]
-            take = Signal(name=f"take_{lane}", init=1)
+            take = self.takes[lane]
             m.d.comb += ours.pop.eq(go & take)
             m.d.comb += theirs.pop.eq(go & ~take)
             # The next choice, for either outcome of this one: no comparison in the loop.
@@ -166,7 +187,6 @@ class WideMerger(wiring.Component):
             with m.Elif(go):
                 m.d.sync += take.eq(Mux(take, after_ours, after_theirs))
 
-            winner = Signal(tagged, name=f"winner_{lane}")
             # Place of the head among the `lanes` heads of its side; both sides' sum is lanes - 1.
             place = Signal(exact_log2(lanes), name=f"place_{lane}")
             m.d.comb += place.eq(lane - rotation)
@@ -175,38 +195,29 @@ class WideMerger(wiring.Component):
             m.d.sync += Value.cast(winner.data).eq(
                 Mux(take, Value.cast(ours.head.data), Value.cast(theirs.head.data))
             )
-            takes.append(take)
-            winners.append(winner)
         with m.If(over):
             m.d.sync += rotation.eq(0)
-        with m.Elif(go & primed):
-            m.d.sync += rotation.eq(rotation + sum(takes))
-        return winners
+        with m.Elif(go & self.primed):
+            m.d.sync += rotation.eq(rotation + sum(self.takes))
 
-    def _sort(self, m, lanes, valid):
+    def _sort(self, m):
         """Bitonic merge: log2(lanes) times compare, then swap, each a cycle."""
-        distance = self.lanes // 2
-        while distance:
-            stage = f"by_{distance}"
-            compared, swapped = (
-                [Signal.like(lane, name=f"{stage}_{step}_{n}") for n, lane in enumerate(lanes)]
-                for step in ("compared", "swapped")
-            )
-            for n, low in enumerate(lanes):
-                m.d.sync += compared[n].eq(low)
-                if n & distance:
-                    continue
-                high = n | distance
-                keep = Signal(name=f"{stage}_keep_{n}")
-                m.d.sync += keep.eq(_rank(low) <= _rank(lanes[high]))
-                m.d.sync += swapped[n].eq(Mux(keep, compared[n], compared[high]))
-                m.d.sync += swapped[high].eq(Mux(keep, compared[high], compared[n]))
-            valid_compared = Signal(name=f"{stage}_compared_valid")
-            valid_swapped = Signal(name=f"{stage}_swapped_valid")
+        lanes, valid = self.winners, self.selected
+        for n in range(exact_log2(self.lanes)):
+            distance = self.lanes >> (n + 1)
+            (valid_compared, compared), (valid_swapped, swapped) = self.sorting[2 * n : 2 * n + 2]
             m.d.sync += valid_compared.eq(valid)
             m.d.sync += valid_swapped.eq(valid_compared)
+            for low in range(self.lanes):
+                m.d.sync += compared[low].eq(lanes[low])
+                if low & distance:
+                    continue
+                high = low | distance
+                keep = Signal(name=f"by_{distance}_keep_{low}")
+                m.d.sync += keep.eq(_rank(lanes[low]) <= _rank(lanes[high]))
+                m.d.sync += swapped[low].eq(Mux(keep, compared[low], compared[high]))
+                m.d.sync += swapped[high].eq(Mux(keep, compared[high], compared[low]))
             lanes, valid = swapped, valid_swapped
-            distance //= 2
         return lanes, valid
 
 

@@ -6,7 +6,7 @@ from amaranth.hdl import *
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In
 
-from hw.rtl.arrays import TupleReader, TupleWriter, WideReader, WideWriter, WordReader
+from hw.rtl.arrays import TupleReader, TupleWriter, WideWriter, WordReader
 from hw.rtl.indexer import Indexer
 from hw.rtl.insertion_engine import DESIGNS, InsertionEngine
 from hw.rtl.layouts import order_of, token
@@ -208,7 +208,6 @@ KEEPERS = {
     "indexer": lambda: Indexer(SMALL, 4),
     "word_reader": lambda: WordReader(2, 4),
     "tuple_reader": lambda: TupleReader(SMALL, 4),
-    "wide_reader": lambda: WideReader(SMALL, 4),
     "tuple_writer": lambda: TupleWriter(SMALL, 4),
     "wide_writer": lambda: WideWriter(SMALL, 4),
     "splitter": lambda: Splitter(SMALL, 4, 2),

@@ -1,8 +1,8 @@
-"""Bounded: a wide merger's first frame has each tuple once, and in order.
+"""A wide merger, by induction: it loses, doubles and invents no tuple, in any frame at any speed.
 
-Induction would need an invariant that ties every place of the banks and of the sorting network to
-the words still to come; instead the solver tries every frame that fits into the first cycles, at
-any speed of both inputs.
+Bounded: the first frame has each tuple once, and in order. The solver tries every frame that fits
+into the first cycles, at any speed of both inputs; induction would need an invariant that ties
+every place of the banks and of the sorting network to the words still to come.
 """
 
 import pytest
@@ -10,13 +10,16 @@ from amaranth.asserts import AnySeq
 from amaranth.hdl import *
 from amaranth.lib import data
 
+from hw.rtl.layouts import order_of
 from hw.rtl.wide_merger import WideMerger
-from tests.formal.proofs import ProofFailed, check
+from tests.formal.proofs import ProofFailed, check, prove
+from tests.formal.test_probing_rules import counted, equal, in_queue, moves
 from tests.formal.test_stream_rules import Harness
 
 pytestmark = pytest.mark.formal
 
 TUPLE = data.StructLayout({"key": signed(2), "rid": 1})
+LANES = 2
 #: Enough for frames of two words on each side to come and to leave.
 CYCLES = 22
 
@@ -27,13 +30,106 @@ class ShortMerger(WideMerger):
     BANK_DEPTH = 8
 
     def __init__(self):
-        super().__init__(TUPLE, 2, out_depth=16)
+        super().__init__(TUPLE, LANES, out_depth=16)
+        # A proof looks at every place of the banks' queues through ports of its own.
+        for side in self.sides:
+            for bank in side.banks:
+                bank.looked_at = [bank.queue.storage.read_port(domain="comb") for _ in range(8)]
+
+
+def tuples_queued(m, rules, dut, side, lane):
+    """How many tuples are in the queue of a bank: they are first, and behind them only pads."""
+    bank, queue = side.banks[lane], side.banks[lane].queue
+    in_queue(m, rules, queue)
+    count = Signal(range(queue.depth + 2), name=f"{side.name}_{lane}_queued")
+    leaves = queue.o.valid & queue.o.ready & ~queue.o.payload.pad
+    m.d.sync += count.eq(Mux(dut.over, 0, count + side.present[lane] - leaves))
+    m.d.comb += Assert(~queue.o.valid | (queue.o.payload.pad == (count == 0)))
+    for place, port in enumerate(bank.looked_at):
+        m.d.comb += port.addr.eq(place)
+        at = (place - queue.read_at)[: (queue.depth - 1).bit_length()]
+        pad = queue.o.payload.shape()(port.data).pad
+        m.d.comb += Assert((at >= queue.level) | (pad == (at + queue.o.valid >= count)))
+    # Pads are dealt after the end alone, and tuples only where there is room.
+    m.d.comb += Assert((count == queue.level + queue.o.valid) | side.ended)
+    m.d.comb += Assert(count <= queue.level + queue.o.valid)
+    m.d.comb += Assert(~side.present[lane] | (queue.room & ~side.ended))
+    m.d.comb += Assert(~side.room | (queue.level <= dut.BANK_DEPTH - 4))
+    return count
+
+
+def tuples_banked(m, rules, dut, side):
+    """How many tuples the banks of a side have, heads and queues."""
+    count = 0
+    for lane, bank in enumerate(side.banks):
+        queued = tuples_queued(m, rules, dut, side, lane)
+        # Main's first heads are nothing, and the first to be popped.
+        real = dut.primed if side is dut.sides[0] else bank.head_valid
+        count = count + queued + (real & ~bank.head.pad)
+        pads = real & bank.head.pad
+        m.d.comb += Assert(~pads | ((queued == 0) & side.ended))
+        m.d.comb += Assert(~dut.over | (pads & ~dut.go))
+        m.d.comb += Assert(~dut.primed | bank.head_valid)
+        m.d.comb += Assert(~dut.go | (bank.head_valid & bank.queue.o.valid))
+    return count
+
+
+def lane_rules(m, dut):
+    """The smaller of two heads goes, and a pad only where both are pads."""
+    m.d.comb += Assert(dut.primed | dut.takes.all())
+    for lane, winner in enumerate(dut.winners):
+        ours = dut.sides[0].banks[lane].head
+        theirs = dut.sides[1].banks[LANES - 1 - lane].head
+        main_first = order_of(ours.data.key, ours.pad) <= order_of(theirs.data.key, theirs.pad)
+        m.d.comb += Assert(~dut.primed | (dut.takes[lane] == main_first))
+        pads = dut.primed & ours.pad & theirs.pad
+        m.d.comb += Assert(~dut.chosen | ~winner.pad | pads)
+        m.d.comb += Assert(~dut.chosen | dut.primed)
+        m.d.comb += Assert(~dut.chosen | ~dut.over | winner.pad)
+
+
+def conservation(dut):
+    def claims(m, rules):
+        for bank in dut.sides[0].banks:
+            m.d.comb += Assert(bank.head_valid)
+        came, present, banked = 0, 0, 0
+        for side in dut.sides:
+            word = side.tokens.payload
+            m.d.comb += Assume((word.count <= LANES) & (~word.end | (word.count == 0)))
+            came = came + Mux(moves(side.tokens), word.count, 0)
+            present = present + sum(side.present)
+            banked = banked + tuples_banked(m, rules, dut, side)
+        lane_rules(m, dut)
+        # From the inputs to the banks, to the winners, to the queue of the output.
+        came = counted(m, "came", came)
+        dealt = counted(m, "dealt", present)
+        equal(m, came, dealt + present)
+        winning = sum(dut.chosen & ~winner.pad for winner in dut.winners)
+        won = counted(m, "won", winning)
+        equal(m, dealt, won + winning + banked)
+        sorting = sum(valid & ~lane.pad for valid, lanes in dut.sorting for lane in lanes)
+        went = counted(m, "went", Mux(dut.out.i.valid, dut.out.i.payload.count, 0))
+        equal(m, won, went + sorting)
+        # There is always room: this queue loses and doubles nothing, as another proof shows.
+        in_queue(m, rules, dut.out)
+        under_way = dut.go + dut.chosen + sum(valid for valid, _ in dut.sorting)
+        m.d.comb += Assert(dut.out.level + under_way <= dut.out_depth - 4)
+        m.d.comb += Assert(dut.stalled | (dut.out.level <= dut.out_depth - 9))
+        m.d.comb += Assert(~dut.out.i.valid | dut.out.room)
+
+    return claims
+
+
+def test_a_wide_merger_loses_and_doubles_no_tuple(tmp_path):
+    dut = ShortMerger()
+    harness = Harness(dut, [dut.main, dut.batch], [dut.merged], conservation(dut), police=False)
+    prove(harness, tmp_path, steps=3)
 
 
 def one_frame(m, rules, source, name):
     """Whatever comes is the beginning of one frame: ascending keys, full words but the last."""
     word = source.payload
-    moves = source.valid & source.ready
+    moving = moves(source)
     over = Signal(name=f"{name}_over")
     short = Signal(name=f"{name}_short")
     highest = Signal(signed(2), name=f"{name}_highest", init=-2)
@@ -43,20 +139,20 @@ def one_frame(m, rules, source, name):
     m.d.comb += Assume(~source.valid | word.end | ~short)
     m.d.comb += Assume(~source.valid | word.end | (word.data[0].key >= highest))
     m.d.comb += Assume((word.count != 2) | (word.data[1].key >= word.data[0].key))
-    with m.If(moves):
+    with m.If(moving):
         m.d.sync += over.eq(word.end)
         m.d.sync += short.eq(word.count == 1)
         m.d.sync += highest.eq(Mux(word.count == 2, word.data[1].key, word.data[0].key))
-    return moves
+    return moving
 
 
-def counted(m, name, moves, word, magic):
+def tuples_like(m, name, moving, word, magic):
     """How many tuples like `magic` have passed on a stream."""
     count = Signal(5, name=name)
     same = [
         (lane < word.count) & (Value.cast(word.data[lane]) == magic) for lane in range(2)
     ]
-    with m.If(moves):
+    with m.If(moving):
         m.d.sync += count.eq(count + same[0] + same[1])
     return count
 
@@ -68,12 +164,12 @@ def claims_of(dut, lost=0):
         m.d.comb += magic.eq(Mux(rules.started, kept, AnySeq(3)))
         m.d.sync += kept.eq(magic)
         came = [
-            counted(m, name, one_frame(m, rules, source, name), source.payload, magic)
+            tuples_like(m, name, one_frame(m, rules, source, name), source.payload, magic)
             for name, source in (("main", dut.main), ("batch", dut.batch))
         ]
         word = dut.merged.payload
-        leaves = dut.merged.valid & dut.merged.ready
-        went = counted(m, "went", leaves, word, magic)
+        leaves = moves(dut.merged)
+        went = tuples_like(m, "went", leaves, word, magic)
         highest = Signal(signed(2), init=-2)
         with m.If(leaves & ~word.end):
             m.d.comb += Assert(word.data[0].key >= highest)
