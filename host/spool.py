@@ -113,6 +113,9 @@ def write_part(
                     told(Path(partial).name, writer.tell())
             if not any(writer.rows):
                 return Part(part, 0, 0, 0, "")
+            if told is not None and writer.begun and writer.untold_rows:
+                # Worth it only beside work that is under way: small parts are joined at once.
+                told(Path(partial).name, writer.tell())
             checksum = writer.finish()
             file.flush()
             os.fsync(file.fileno())
@@ -164,6 +167,11 @@ class _Writer:
         self._put(message)
         self.rows[side] += batch.num_rows
         self.untold_rows += batch.num_rows
+
+    @property
+    def begun(self) -> bool:
+        """Whether somebody was told of messages already."""
+        return self._told > 0
 
     def tell(self) -> list[Message]:
         """The messages since the last call; whoever opens the file finds them in it."""

@@ -12,7 +12,7 @@ import pytest
 from host.errors import OptionError, StateError
 from host.options import JoinOptions
 from host.options_json import from_plain, to_plain
-from host.spool import Part, read_part, write_part
+from host.spool import Part, messages_of, read_part, write_part
 from hw.spec.tuples import Side
 from tests.helpers import exactly
 from tests.service.micro_batches import streams
@@ -135,3 +135,16 @@ def test_a_missing_option_is_named():
     sentence = "the option 'window' of the join is missing"
     with pytest.raises(OptionError, match=exactly(sentence)):
         from_plain(plain)
+
+
+@pytest.mark.parametrize(("told_rows", "heard"), [(8, [4, 3]), (100, [])])
+def test_whoever_reads_along_hears_of_every_message_or_of_none(tmp_path, told_rows, heard):
+    """The last ones before the file is on the disk; a part that is small is not worth it."""
+    rows = [(Side.LEFT, pa.record_batch({"x": [1, 2]}))] * 7
+    messages = []
+    part = write_part(
+        tmp_path, 0, "a", rows, lambda name, some: messages.append(some), told_rows
+    )
+    assert [len(some) for some in messages] == heard
+    if heard:
+        assert sum(messages, []) == messages_of(tmp_path, 0, part)[1]
