@@ -36,6 +36,9 @@ _STORE = "spark.sql.streaming.stateStore.providerClass"
 _SAME = {_STORE: STORES["HDFS-backed"]}
 
 
+#: Micro-batches before those that are measured: the window is full, and Java has compiled most.
+_WARM = 6
+
 _MEMORY = (
     "by how many bytes of its own the daemon's process has grown from before the query to the full "
     "window, buffers and all, beside memoryUsedBytes of Spark's state stores"
@@ -53,7 +56,7 @@ def run(progress: Progress, quick: bool = False) -> dict[str, Any]:
 
 def buckets(spark: SparkSession, progress: Progress, quick: bool) -> list[dict[str, Any]]:
     """Against Spark's own join on buckets: the best of several widths and both state stores."""
-    loads = [(Load(1 << 17, 1 << 16), 8.0), (Load(1 << 20, 1 << 18), 20.0)]
+    loads = [(Load(1 << 17, 1 << 17), 8.0), (Load(1 << 20, 1 << 19), 20.0)]
     if quick:
         loads = [(Load(1 << 12, 1 << 11), 8.0)]
     ways = [(times, store) for store in STORES for times in ((16,) if quick else (4, 16))]
@@ -62,12 +65,13 @@ def buckets(spark: SparkSession, progress: Progress, quick: bool) -> list[dict[s
     timed(partial(ours, spark, warm), warm, 1, _SAME)
     for load, at_least in loads:
         progress(f"the join, {load.rows:,} rows a side, micro-batch {load.batch:,}")
-        mine = timed(partial(ours, spark, load), load, 3, _SAME)
+        mine = timed(partial(ours, spark, load), load, 6, _SAME, warm=_WARM)
         best: Timed | None = None
         for times, store in ways:
             progress(f"Spark's join on buckets of {times} half bands, {store} state store")
             peer = timed(
                 _stateless(bucketed, spark, load, times), load, 2, {_STORE: STORES[store]},
+                warm=_WARM,
             )
             if best is None or peer.tuples_per_s > best.tuples_per_s:
                 best, chosen = peer, (times, store)
@@ -123,7 +127,8 @@ def _tail(load: Load) -> int:
 
 def empty(spark: SparkSession, progress: Progress, quick: bool) -> list[dict[str, Any]]:
     """Against workers that discard, and these against a plain mapInArrow."""
-    load = Load(1 << 12, 1 << 11) if quick else Load(1 << 20, 1 << 18)
+    # PanJoin's own batch, section V.
+    load = Load(1 << 12, 1 << 11) if quick else Load(1 << 20, 1 << 16)
 
     def identity(place: str) -> Any:
         left, right = (source(spark, load, tag) for tag in (0, 1))
@@ -133,10 +138,10 @@ def empty(spark: SparkSession, progress: Progress, quick: bool) -> list[dict[str
     progress(f"the join, workers that discard, mapInArrow: {load.rows:,} rows a side")
     join = none = plain = 0.0
     for _ in range(1 if quick else 2):
-        join = max(join, timed(partial(ours, spark, load), load, 4, _SAME).tuples_per_s)
+        join = max(join, timed(partial(ours, spark, load), load, 12, _SAME).tuples_per_s)
         discarding = partial(ours, spark, load, discard=True)
-        none = max(none, timed(discarding, load, 4, _SAME, warm=3).tuples_per_s)
-        plain = max(plain, timed(identity, load, 4, _SAME, warm=3).tuples_per_s)
+        none = max(none, timed(discarding, load, 12, _SAME, warm=16).tuples_per_s)
+        plain = max(plain, timed(identity, load, 12, _SAME, warm=16).tuples_per_s)
     named = f"micro-batch {load.batch:,}"
     return [
         figure(f"the join beside workers that discard, {load.rows:,} rows a side, {named}",
