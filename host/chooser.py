@@ -2,8 +2,9 @@
 
 PanJoin's rule (V-A4) is BI-Sort for large batches or many matches, else RaP-Table where the keys
 keep their distribution, else WiB+-Tree. Measured beside them, a BI-Sort whose insertion buffer is
-sorted and fits the batch is behind neither of them at any batch and on any keys, so it stands in
-for both: what is left to choose is which engine has it, how large the buffer is, and where a loop
+sorted and fits the batch is behind RaP-Table by a quarter at most, where keys stay, and ahead of it
+by far where they move; WiB+-Tree is nowhere ahead. So it stands in for both: what is left to choose
+is which engine has it, how large the buffer is, and where a loop
 is enough. The bench suite `structures` is the judge of these limits.
 """
 
