@@ -4,11 +4,13 @@ Tasks hold plain values only. Whatever Spark does to them (retries, twins, a tas
 off), the same micro-batch of the same query gives the same parts and the same answers.
 """
 
+import gc
 import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import psutil
@@ -95,6 +97,7 @@ def part_task(plan: StreamPlan) -> Task:
     """Stage 1: a partition becomes a part; each worker is told of it."""
 
     def write(batches: Batches) -> Batches:
+        _keep_what_is_loaded()
         now = MicroBatch.of_task()
         part = _write(plan, now, f"{now.partition:06}", batches)
         columns = [pa.array(range(plan.workers), pa.int32()), [part.to_json()] * plan.workers]
@@ -107,6 +110,7 @@ def run_task(plan: StreamPlan) -> Task:
     """Stage 2: this task's worker runs the micro-batch."""
 
     def run(batches: Batches) -> Batches:
+        _keep_what_is_loaded()
         rows = [row for batch in batches for row in batch.to_pylist()]
         # The number of the partition is that of a worker only where nothing else is in the stage.
         # Without any row the micro-batch is empty: one worker writes that down, the others see it.
@@ -122,6 +126,7 @@ def run_alone(plan: StreamPlan) -> Task:
     """Both stages in one task, for one worker."""
 
     def run(batches: Batches) -> Batches:
+        _keep_what_is_loaded()
         now, client = MicroBatch.of_task(), _client(plan)
         job = _job(plan, now, 0, ())
 
@@ -142,6 +147,15 @@ def combine_task(options: JoinOptions) -> Task:
         yield combine(options, pa.Table.from_batches([*batches], partial_schema(options)))
 
     return put_together
+
+
+@cache
+def _keep_what_is_loaded() -> None:
+    """Spare the collector the modules of this process, once.
+
+    Spark has it look at everything after each task, some 100 ms, and the next task waits for that.
+    """
+    gc.freeze()
 
 
 def _named(task: Task, plan: StreamPlan, what: str) -> Task:
