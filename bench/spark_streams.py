@@ -34,10 +34,11 @@ _SETTINGS = {
     "spark.driver.memory": "6g",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
-    # A plan that is made anew in the middle of every micro-batch: 60 ms for nothing.
+    # docs/spark.md: what each of these is for.
     "spark.sql.adaptive.streaming.stateless.enabled": "false",
-    # With a limit, the size of what is in an Arrow batch is added up for every row of it.
     "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.udf.pipelined.enabled": "true",
     # However late this program looks, the measured micro-batches are still there.
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
     "spark.sql.streaming.checkpointFileManagerClass":
