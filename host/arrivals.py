@@ -28,6 +28,14 @@ class Arrivals:
     def __len__(self) -> int:
         return self.rows[0].num_rows + self.rows[1].num_rows
 
+    @property
+    def alternates(self) -> bool:
+        """Whether tuple i of a stream is at 2 * i, or 2 * i + 1 for right; False may not say no."""
+        left, right = self.positions
+        # Told by whose arrays these are, which costs nothing.
+        known = _alternating(len(left), len(right))
+        return len(left) == len(right) and left is known[0] and right is known[1]
+
     def __add__(self, later: "Arrivals") -> "Arrivals":
         moved = [positions + len(self) for positions in later.positions]
         return Arrivals(

@@ -18,8 +18,8 @@ from hw.spec.predicates import Predicate
 from hw.spec.tuples import Side
 
 __all__ = [
-    "PASSING", "Backend", "PlainBackend", "Probes", "RecordBackend", "RecordFinder", "Summary",
-    "check_room",
+    "PASSING", "Backend", "PlainBackend", "Probes", "Question", "RecordBackend", "RecordFinder",
+    "Summary", "check_room",
 ]
 
 
@@ -60,6 +60,19 @@ class Probes:
 Summary = tuple[np.ndarray, list[np.ndarray]]
 
 
+@dataclass(frozen=True)
+class Question:
+    """Matches that each probe sees in stretches of the other stream, and measures over them."""
+
+    probes: Probes
+    stretches: Sequence[Stretch]
+    measures: Sequence[Measure] = ()
+
+    @property
+    def stored(self) -> Side:
+        return self.probes.side.other
+
+
 class Backend(Protocol):
     """One engine with its memory: any number of subwindows of both streams.
 
@@ -79,6 +92,9 @@ class Backend(Protocol):
         Equal keys keep their order of arrival. Raises WindowFull, and changes nothing, where
         they do not fit. Only the newest subwindow of a stream is ever asked to take tuples.
         """
+
+    def insert_all(self, batches: Sequence[tuple[Side, int, np.ndarray]]) -> None:
+        """Insert into several subwindows: (side, subwindow, tuples), each another subwindow."""
 
     def find(
         self, stored: Side, subwindows: Sequence[int], probes: Probes
@@ -105,11 +121,8 @@ class Backend(Protocol):
         matches, the entry is what Totals begins with.
         """
 
-    def summarise(
-        self, stored: Side, stretches: Sequence[Stretch], probes: Probes,
-        measures: Sequence[Measure],
-    ) -> Summary | None:
-        """Matches that each probe sees in all stretches together, and the measures over them.
+    def summarise(self, questions: Sequence[Question]) -> list[Summary] | None:
+        """Answers to questions of different streams; at most one stretch of each is no subwindow.
 
         None where the engine cannot tell what is seen, or where it would have to look at too
         many tuples: candidates are the way then.
@@ -161,10 +174,13 @@ def check_room(more: int, held: int, capacity: int) -> None:
 class RecordFinder:
     """`find` and `find_among` of an engine that answers with records, and knows no windows."""
 
-    def summarise(
-        self, stored: Side, stretches: Sequence[Stretch], probes: Probes,
-        measures: Sequence[Measure],
-    ) -> Summary | None:
+    def insert_all(
+        self: Backend, batches: Sequence[tuple[Side, int, np.ndarray]]
+    ) -> None:
+        for batch in batches:
+            self.insert(*batch)
+
+    def summarise(self, questions: Sequence[Question]) -> list[Summary] | None:
         return None
 
     def find(

@@ -45,7 +45,7 @@ class Collector:
             )
         counts = np.zeros(len(prepared), np.int64)
         for batch, counted in zip(prepared.sides, found.counted, strict=True):
-            counts[batch.positions[batch.order]] = counted
+            batch.spread_sorted(counted, counts)
         return counts
 
     def totals(self, found: Found) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from host.candidates import RunCandidates
 from host.hits import Hits
+from host.pages import Arena
 from host.records import plain
 from host.rowstore import Words
 from host.run_columns import (
@@ -134,9 +135,9 @@ def expand(
     expansions: Sequence[Expansion],
     columns: Sequence[tuple[Side, Words]],
     threads: ThreadPoolExecutor,
+    arena: Arena,
 ) -> Iterator[list[pa.Array]]:
-    """The columns of all pairs, in chunks of bounded size."""
-    most_pairs = max(1, _CHUNK_BYTES // sum(words.ring.itemsize for _, words in columns))
+    """The columns of all pairs, in chunks of bounded size that lie in the arena."""
     own: dict[tuple[int, Side], np.ndarray] = {}
     for number, (side, words) in enumerate(columns):
         for expansion in expansions:
@@ -145,29 +146,41 @@ def expand(
                 own[number, side] = words.at(probe.order + probe.first)
             elif probe.side is not side:
                 expansion.arrange(words)
-    for chunk in _chunks(expansions, most_pairs):
+
+    def written(chunk: list[_Stretch]) -> list[pa.Array]:
         pairs = chunk[-1].place + chunk[-1].size
-        buffers = [pa.allocate_buffer(pairs * words.ring.itemsize) for _, words in columns]
+        arrays = []
+        for number, (side, words) in enumerate(columns):
+            memory = arena.lend(pairs * words.ring.itemsize)
+            whole = memory.view(words.ring.dtype)
+            for one in chunk:
+                out = whole[one.place : one.place + one.size]
+                mine = own.get((number, side), whole)
+                one.expansion.write(side, words, mine, one.begin, out)
+            buffers = [None, pa.py_buffer(memory)]
+            arrays.append(pa.Array.from_buffers(words.type, pairs, buffers))
+        return arrays
 
-        def write(stretches: list[_Stretch], buffers: list[pa.Buffer] = buffers) -> None:
-            for number, (side, words) in enumerate(columns):
-                whole = np.frombuffer(buffers[number], words.ring.dtype)
-                for one in stretches:
-                    out = whole[one.place : one.place + one.size]
-                    mine = own.get((number, side), whole)
-                    one.expansion.write(side, words, mine, one.begin, out)
+    # Every second chunk is written by the other thread.
+    chunks = _chunks(expansions, _chunk_pairs(expansions, columns))
+    for chunk in chunks:
+        beside = next(chunks, None)
+        other = None if beside is None else threads.submit(written, beside)
+        yield written(chunk)
+        if other is not None:
+            yield other.result()
 
-        if pairs < _TOGETHER:
-            write(chunk)
-        else:
-            halves = _halves(chunk, pairs // 2)
-            other = threads.submit(write, halves[1])
-            write(halves[0])
-            other.result()
-        yield [
-            pa.Array.from_buffers(words.type, pairs, [None, buffer])
-            for (_, words), buffer in zip(columns, buffers, strict=True)
-        ]
+
+def _chunk_pairs(
+    expansions: Sequence[Expansion], columns: Sequence[tuple[Side, Words]]
+) -> int:
+    """Pairs of a chunk: as many chunks as two threads can share, none of them too large."""
+    pairs = sum(map(len, expansions))
+    most = max(1, _CHUNK_BYTES // sum(words.ring.itemsize for _, words in columns))
+    if pairs < _TOGETHER:
+        return max(1, min(most, pairs))
+    chunks = 2 * -(-pairs // (2 * most))
+    return -(-pairs // chunks)
 
 
 def _chunks(expansions: Sequence[Expansion], most_pairs: int) -> Iterator[list[_Stretch]]:
@@ -185,16 +198,3 @@ def _chunks(expansions: Sequence[Expansion], most_pairs: int) -> Iterator[list[_
                 chunk, used = [], 0
     if chunk:
         yield chunk
-
-
-def _halves(chunk: list[_Stretch], middle: int) -> tuple[list[_Stretch], list[_Stretch]]:
-    """The stretches before and behind a place in the chunk; one may be cut in two."""
-    before, behind = [], []
-    for one in chunk:
-        first = max(0, min(one.size, middle - one.place))
-        if first:
-            before.append(_Stretch(one.expansion, one.begin, first, one.place))
-        if first < one.size:
-            rest = one.size - first
-            behind.append(_Stretch(one.expansion, one.begin + first, rest, one.place + first))
-    return before, behind

@@ -33,7 +33,9 @@ Answer = Callable[[Found], None]
 class JoinManager:
     """Sends each batch to the workers and keeps the chains; knows no Arrow and no output.
 
-    `find` and then `store` must be called once each for every prepared batch, in order.
+    `find` and then `store` must be called once each for every prepared batch, in order. What is
+    stored is under way when `store` returns: workers do what they are told in its order, so that
+    only `settle` waits for it.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class JoinManager:
             Chain(side, window, workers, subwindow_rows, engine) for side in Side
         )
         self._summaries = Summaries(self.chains, self.workers, measures)
+        self._under_way: list[Future[None]] = []
 
     # Steps 3 to 5: send the probes, let the workers work, collect their records.
 
@@ -63,6 +66,13 @@ class JoinManager:
         With `counting`, subwindows that every probe sees whole are only counted. The hits'
         arrays are valid until `store`.
         """
+        try:
+            return self._found(prepared, counting)
+        finally:
+            # Done by now; and what it raised is the reason of what went wrong after it.
+            self.settle()
+
+    def _found(self, prepared: Prepared, counting: bool) -> Found:
         probes = [self._probes(batch) for batch in prepared.sides]
         found = Found(
             (np.zeros(len(probes[0]), np.int64), np.zeros(len(probes[1]), np.int64)),
@@ -161,48 +171,52 @@ class JoinManager:
 
     # What the batch leaves behind: its tuples in the newest subwindow, the oldest expired.
 
-    def insert(self, prepared: Prepared) -> list[Future[None]]:
-        """INSERT the batch; `store` waits for it. Nothing may ask for what was found before."""
-        waiting: list[Future[None]] = []
-        for batch in prepared.sides:
-            waiting += self._insert(batch)
-        return waiting
+    def store(self, prepared: Prepared) -> None:
+        """INSERT the batch and EXPIRE what no later tuple can see.
 
-    def store(self, prepared: Prepared, waiting: list[Future[None]] | None = None) -> None:
-        """INSERT the batch, unless that is under way, and EXPIRE what no later tuple can see."""
-        for future in self.insert(prepared) if waiting is None else waiting:
-            future.result()
+        What was found before may no longer be asked for.
+        """
+        parts = [list[messages.Part]() for _ in self.workers]
+        for batch in prepared.sides:
+            for part in self._parts(batch):
+                parts[part[1].worker].append(part)
+        for worker, mine in zip(self.workers, parts, strict=True):
+            if mine:
+                self._under_way.append(worker.run(messages.store(mine)))
         self.expire(prepared.watermarks)
 
-    def _insert(self, batch: SideBatch) -> list[Future[None]]:
-        chain, offset, waiting = self.chains[batch.side], 0, []
+    def settle(self) -> None:
+        """Wait for what was stored; what a worker raised meanwhile is raised here."""
+        under_way, self._under_way = self._under_way, []
+        for future in under_way:
+            future.result()
+
+    def _parts(self, batch: SideBatch) -> Iterator[messages.Part]:
+        """The subwindows that take the batch, whether each is begun by it, and what it takes."""
+        chain, offset = self.chains[batch.side], 0
         end = chain.total + len(batch)
         if isinstance(self.window, RowWindow):
             # Rows that a batch larger than the window pushes out again are never stored.
             offset = min(max(0, end - self.window.rows(batch.side) - chain.total), len(batch))
-            waiting += self._skip(chain, offset)
+            self._skip(chain, offset)
         while offset < len(batch):
-            if chain.needs_new():
-                created = chain.create()
-                waiting.append(self._tell(created, messages.create(batch.side, created)))
-            newest = chain.newest
+            fresh = chain.needs_new()
+            newest = chain.create() if fresh else chain.newest
             assert newest is not None
             taken = min(newest.room, len(batch) - offset)
             tuples = batch.tuples(offset, offset + taken, newest.base)
             self._extend(newest, batch, offset, taken, tuples)
             chain.total += taken
-            if len(tuples):
-                waiting.append(self._tell(newest, messages.insert(batch.side, newest, tuples)))
+            yield batch.side, newest, fresh, tuples
             offset += taken
-        return waiting
 
-    def _skip(self, chain: Chain, rows: int) -> list[Future[None]]:
+    def _skip(self, chain: Chain, rows: int) -> None:
         """Let rows go by unstored: everything before them is out of the window, too."""
         if not rows:
-            return []
+            return
         chain.total += rows
         gone, chain.subwindows = chain.subwindows, []
-        return [self._tell(sub, messages.expire(chain.side, sub)) for sub in gone]
+        self._expire(chain, gone)
 
     def _extend(
         self, newest: Subwindow, batch: SideBatch, offset: int, taken: int, tuples: np.ndarray
@@ -217,8 +231,12 @@ class JoinManager:
         timed = isinstance(self.window, TimeWindow)
         for chain in self.chains:
             progress = watermarks[chain.side.other] if timed else chain.total
-            for gone in chain.take_expired(progress):
-                self._tell(gone, messages.expire(chain.side, gone)).result()
+            self._expire(chain, chain.take_expired(progress))
+
+    def _expire(self, chain: Chain, gone: list[Subwindow]) -> None:
+        for subwindow in gone:
+            told = self._tell(subwindow, messages.expire(chain.side, subwindow))
+            self._under_way.append(told)
 
     def _tell(self, subwindow: Subwindow, command: Callable[[Backend], None]) -> Future[None]:
         return self.workers[subwindow.worker].run(command)

@@ -10,7 +10,7 @@ from host.candidates import Candidates
 from host.chain import Chain, Subwindow
 from hw.spec.tuples import Side
 
-__all__ = ["aggregate", "count", "create", "expire", "insert", "probe", "read"]
+__all__ = ["Part", "aggregate", "count", "create", "expire", "insert", "probe", "read", "store"]
 
 
 def count(
@@ -51,6 +51,28 @@ def insert(
     side: Side, subwindow: Subwindow, tuples: np.ndarray
 ) -> Callable[[Backend], None]:
     return lambda backend: backend.insert(side, subwindow.number, tuples)
+
+
+#: A subwindow, its stream, whether it is to be created, and tuples to be inserted.
+Part = tuple[Side, Subwindow, bool, np.ndarray]
+
+
+def store(parts: Sequence[Part]) -> Callable[[Backend], None]:
+    """What a batch begins and what it adds, in one command and in that order."""
+
+    def command(backend: Backend) -> None:
+        batches: list[tuple[Side, int, np.ndarray]] = []
+        for side, subwindow, fresh, tuples in parts:
+            if fresh:
+                # What is chosen for it may depend on what came before.
+                backend.insert_all(batches)
+                batches = []
+                backend.create(side, subwindow.number, subwindow.capacity)
+            if len(tuples):
+                batches.append((side, subwindow.number, tuples))
+        backend.insert_all(batches)
+
+    return command
 
 
 def expire(side: Side, subwindow: Subwindow) -> Callable[[Backend], None]:

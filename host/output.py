@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from host.collect import Collector
 from host.errors import EvaluationError
 from host.hits import Found
 from host.options import JoinOptions
+from host.pages import Arena
 from host.preprocess import Prepared
 from host.rowstore import RowStore
 from host.totals import Totals, finished
@@ -75,6 +77,7 @@ class PairsOutput:
         self._collector = collector
         self._stores = stores
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="watersmeet-pairs")
+        self._arena = Arena()
         # A store may have more columns, for the residual.
         self._names = [
             list(dict.fromkeys(one.column for one in options.selected if one.side is side))
@@ -114,7 +117,7 @@ class PairsOutput:
         chunks = (
             gathered(found.hits, columns)
             if expansions is None
-            else expand(expansions, columns, self._threads)
+            else expand(expansions, columns, self._threads, self._arena)
         )
         return (
             (pa.RecordBatch.from_arrays(arrays, schema=self.schema), len(arrays[0]))
@@ -220,11 +223,27 @@ def _column(aggregate: Aggregate, prepared: Prepared, found: Found) -> pa.Array:
 
 def tuple_columns(prepared: Prepared) -> tuple[pa.Array, pa.Array]:
     """The columns side and row of a batch, in order of arrival."""
-    text = np.full(len(prepared), ord("l"), np.uint8)
-    text[prepared.sides[Side.RIGHT].positions] = ord("r")
     numbers = np.empty(len(prepared), np.int64)
     for batch in prepared.sides:
-        numbers[batch.positions] = batch.numbers
-    offsets = np.arange(len(prepared) + 1, dtype=np.int32)
+        batch.spread(batch.numbers, numbers)
+    right = prepared.sides[Side.RIGHT]
+    sides = _taking_turns(len(prepared)) if right.alternates else _sides(prepared)
+    return sides, from_numbers(numbers)
+
+
+def _sides(prepared: Prepared) -> pa.Array:
+    text = np.full(len(prepared), ord("l"), np.uint8)
+    text[prepared.sides[Side.RIGHT].positions] = ord("r")
+    return _letters(text)
+
+
+@lru_cache(maxsize=4)
+def _taking_turns(rows: int) -> pa.Array:
+    """Arrow arrays do not change: batches of one size may share theirs."""
+    return _letters(np.tile(np.frombuffer(b"lr", np.uint8), rows // 2))
+
+
+def _letters(text: np.ndarray) -> pa.Array:
+    offsets = np.arange(len(text) + 1, dtype=np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-    return pa.Array.from_buffers(pa.string(), len(prepared), buffers), from_numbers(numbers)
+    return pa.Array.from_buffers(pa.string(), len(text), buffers)

@@ -1,13 +1,16 @@
 """Large arrays on pages of their own, which go back to the system when they are dropped."""
 
 import mmap
+import weakref
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-__all__ = ["empty_pages"]
+__all__ = ["Arena", "empty_pages"]
 
 _LARGE_BYTES = 1 << 20
+#: Blocks that an arena keeps for later.
+_KEPT = 8
 
 
 def empty_pages(size: int, dtype: DTypeLike) -> np.ndarray:
@@ -20,3 +23,33 @@ def empty_pages(size: int, dtype: DTypeLike) -> np.ndarray:
     if size * kind.itemsize < _LARGE_BYTES:
         return np.empty(size, kind)
     return np.frombuffer(mmap.mmap(-1, size * kind.itemsize), kind)
+
+
+class Arena:
+    """Memory for results, lent again once nobody looks at it: fresh pages would cost more than
+    what is written to them.
+    """
+
+    def __init__(self) -> None:
+        self._free: list[np.ndarray] = []
+
+    def lend(self, size: int) -> np.ndarray:
+        """`size` bytes, not cleared, until the array's last view is gone; from any thread."""
+        block = self._fitting(size)
+        # The lender's view is what dies; what it looks at is kept by the call that waits for that.
+        lent = block[:size]
+        weakref.finalize(lent, self._take_back, block).atexit = False
+        return lent
+
+    def _fitting(self, size: int) -> np.ndarray:
+        try:
+            while True:  # another thread may take the last one meanwhile
+                block = self._free.pop()
+                if size <= len(block) <= 4 * size:
+                    return block
+        except IndexError:
+            return np.empty(size, np.uint8)
+
+    def _take_back(self, block: np.ndarray) -> None:
+        if len(self._free) < _KEPT:
+            self._free.append(block)

@@ -22,7 +22,9 @@ class Pipeline(Generic[T, Result]):
     """One thread that turns one item at a time into results, a few of them ahead of the reader.
 
     The few are what bounds the memory of an item with many results: its thread waits for them
-    to be read. There may be more of them where `size` says that they are small.
+    to be read. There may be more of them where `size` says that they are small. An item may also
+    be worked on by the reader itself, which saves waking threads where nothing would be done
+    beside it.
     """
 
     def __init__(
@@ -39,6 +41,8 @@ class Pipeline(Generic[T, Result]):
         for _ in range(ahead * _PLACES):
             self._room.put(None)
         self._busy = False
+        self._here: Iterator[Result] | None = None
+        self.cut_short = False  # a signal ended work of the reader, which cannot go on
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watersmeet-pipeline", daemon=True)
         self._thread.start()
@@ -48,18 +52,22 @@ class Pipeline(Generic[T, Result]):
         """Whether an item's results are still to be read to their end."""
         return self._busy
 
-    def start(self, item: T) -> None:
-        """Begin an item; the results of the one before must have been read."""
+    def start(self, item: T, *, here: bool = False) -> None:
+        """Begin an item; the results of the one before must have been read.
+
+        `here`, each result is made when it is read, by the thread that reads it.
+        """
         assert not self._busy
         self._busy = True
-        self._items.put(item)
+        if here:
+            self._here = self._work(item)
+        else:
+            self._items.put(item)
 
     def results(self) -> Iterator[Result]:
         """The results of the item that runs, as they come; what its work raises is raised here."""
         while self._busy:
-            result, places = self._results.get()
-            for _ in range(places):
-                self._room.put(None)
+            result = self._next()
             if result is _END:
                 self._busy = False
             elif isinstance(result, _Failure):
@@ -67,6 +75,22 @@ class Pipeline(Generic[T, Result]):
                 raise result.error
             else:
                 yield result  # type: ignore[misc]
+
+    def _next(self) -> object:
+        if self._here is None:
+            result, places = self._results.get()
+            for _ in range(places):
+                self._room.put(None)
+            return result
+        self.cut_short = True
+        try:
+            result = next(self._here, _END)
+        except Exception as error:
+            result = _Failure(error)
+        self.cut_short = False
+        if result is _END or isinstance(result, _Failure):
+            self._here = None
+        return result
 
     def _run(self) -> None:
         while (item := self._items.get()) is not _END:
@@ -102,7 +126,7 @@ class Pipeline(Generic[T, Result]):
         if self._closing.is_set():
             return
         self._closing.set()
-        self._busy = False
+        self._busy, self._here = False, None
         self._items.put(_END)
         self._thread.join()
 

@@ -14,6 +14,7 @@ from host.chain import TIME
 from host.condition import JoinCondition
 from host.errors import InputError
 from host.sharing import Share
+from host.sorting import sorted_by_key
 from host.threads import one_thread
 from host.two_keys import Rectangles, ascending, keyed_twice
 from host.watermark import Watermark
@@ -45,6 +46,8 @@ class SideBatch:
     stored     which tuples go into the window; None is all (see host.sharing)
     seconds    their second keys, where two predicates are searched at once
     rectangles what they want of both keys, in that case
+    words      keys and offsets together, where host.sorting has made them
+    alternates whether it takes turns with the other stream, tuple by tuple, left first
     """
 
     side: Side
@@ -60,9 +63,25 @@ class SideBatch:
     stored: np.ndarray | None = None
     seconds: np.ndarray | None = None
     rectangles: Rectangles | None = None
+    words: np.ndarray | None = None
+    alternates: bool = False
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    def spread(self, values: np.ndarray, into: np.ndarray) -> None:
+        """Write a value for each tuple to its place in the batch's order of arrival."""
+        if self.alternates:
+            into[self.side :: 2] = values
+        else:
+            into[self.positions] = values
+
+    def spread_sorted(self, values: np.ndarray, into: np.ndarray) -> None:
+        """The same of values in the order of `order`; the rest of the places is left alone."""
+        if self.alternates:
+            into[self.side :: 2][self.order] = values
+        else:
+            into[self.positions[self.order]] = values
 
     @property
     def times(self) -> np.ndarray | None:
@@ -79,6 +98,10 @@ class SideBatch:
             order, keys = order[chosen], keys[chosen]
         if self.seconds is not None:
             return self._keyed_twice(keys, order + (self.first - base), chosen)
+        if chosen is None and self.words is not None:
+            # The rid is the upper half, in which nothing is carried from the key.
+            moved: np.ndarray = self.words + np.uint64((self.first - base) << 32)
+            return moved.view(tuple_dtype(32))
         result = np.empty(len(order), tuple_dtype(keys.dtype.itemsize * 8))
         result["key"] = keys
         result["rid"] = order + (self.first - base)
@@ -178,17 +201,21 @@ class Preprocessor:
             probed = self.share.probed(side, rows)
             matchable = matchable if probed is None else matchable & probed
             stored = self.share.stored(side, totals[side], len(positions))
-        order, keys = _sorted_by_key(keys, matchable)
+        order, keys, tuples = sorted_by_key(keys, matchable)
         seconds = None if seconds is None else seconds[order]
-        own = np.arange(len(positions))
+        if arrivals.alternates:
+            first = totals[side.other] + side
+            before = np.arange(first, first + len(positions))
+        else:
+            # Whatever stands before a tuple and is not of its stream is of the other.
+            before = positions - np.arange(len(positions)) + totals[side.other]
         return SideBatch(
             side=side,
             rows=rows,
             first=totals[side],
             numbers=arrivals.numbers[side],
             positions=positions,
-            # Whatever stands before a tuple and is not of its stream is of the other.
-            before=positions - own + totals[side.other],
+            before=before,
             carried=carried,
             late=late,
             order=order,
@@ -196,6 +223,8 @@ class Preprocessor:
             stored=stored,
             seconds=seconds,
             rectangles=self._rectangles(side, keys, seconds),
+            words=tuples,
+            alternates=arrivals.alternates,
         )
 
     def _rectangles(
@@ -206,36 +235,6 @@ class Preprocessor:
             return None
         first, second = self.condition.intervals(side, keys), beside.intervals(side, seconds)
         return Rectangles.of(first, second)
-
-
-#: Words of which the upper half is a key and the lower half an offset.
-_HALF, _LOWER = np.uint64(32), np.uint64(0xFFFF_FFFF)
-
-
-def _sorted_by_key(keys: np.ndarray, matchable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets of the matchable tuples by (key, arrival), and their keys."""
-    offsets = np.arange(len(keys)) if matchable.all() else np.flatnonzero(matchable)
-    keys = keys if len(offsets) == len(keys) else keys[offsets]
-    if keys.dtype.itemsize == 4 and len(keys) >= _LARGE_BATCH and len(matchable) < 1 << 31:
-        from host.radix import radix_sorted
-
-        return radix_sorted(keys, offsets)
-    if keys.dtype.itemsize == 4 and len(matchable) < 1 << 31:
-        # One sort of packed words is several times faster than an argsort.
-        packed = keys.astype(np.int64)
-        packed <<= 32
-        packed |= offsets
-        packed.sort()
-        keys = (packed >> 32).astype(keys.dtype)
-        packed &= 0x7FFF_FFFF
-        return packed, keys
-    least, largest = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
-    if keys.dtype.itemsize == 8 and largest - least < 1 << 32:
-        words = ((keys - least).view(np.uint64) << _HALF) | offsets.view(np.uint64)
-        words.sort()
-        return (words & _LOWER).view(np.int64), (words >> _HALF).view(np.int64) + least
-    order = np.argsort(keys, kind="stable")
-    return offsets[order], keys[order]
 
 
 def event_times(side: Side, name: str, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:

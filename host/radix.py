@@ -5,45 +5,56 @@ from numba import njit
 
 __all__ = ["radix_sorted"]
 
-_BITS = 11
-_DIGITS = 1 << _BITS
-_PASSES = 3
+_DIGITS = 1 << 11
+_LOW = np.uint32(_DIGITS - 1)
+_SIGN = np.uint32(1 << 31)
 
 
-def radix_sorted(keys: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets by (key, place), and their keys; int32 keys, offsets ascend and fit 31 bits."""
+def radix_sorted(
+    keys: np.ndarray, offsets: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Offsets by (key, place), their keys, and both in one uint64, the offset above the key.
+
+    int32 keys; offsets ascend and fit 32 bits.
+    """
     count = len(keys)
-    words = np.empty((2, count), np.uint64)
     order, ascending = np.empty(count, np.int64), np.empty(count, np.int32)
-    _sort(keys, offsets, words[0], words[1], order, ascending)
-    return order, ascending
+    tuples, spare = np.empty(count, np.uint64), np.empty(count, np.uint64)
+    _sort(keys, offsets, order, ascending, tuples, spare)
+    return order, ascending, tuples
 
 
 @njit(cache=True, nogil=True)
-def _sort(keys, offsets, here, there, order, ascending):  # type: ignore[no-untyped-def]
-    """Least digit first, which keeps equal keys in the order that they came in."""
-    mask, half = np.uint32(_DIGITS - 1), np.uint64(32)
-    starts = np.zeros((_PASSES, _DIGITS), np.uint32)
-    for n in range(len(keys)):
-        # Negative keys sort before the others when their sign is turned round.
-        key = np.uint32(keys[n]) ^ np.uint32(1 << 31)
-        here[n] = np.uint64(key) << half | np.uint64(offsets[n])
-        for digit in range(_PASSES):
-            starts[digit, (key >> np.uint32(_BITS * digit)) & mask] += np.uint32(1)
-    for digit in range(_PASSES):
-        place = np.uint32(0)
+def _sort(keys, offsets, order, ascending, tuples, spare):  # type: ignore[no-untyped-def]
+    """Digits of 11, 11 and 10 bits, the least first, which keeps equal keys as they came."""
+    count = np.uint64(len(keys))
+    starts = np.zeros((3, _DIGITS), np.uint32)
+    for i in range(count):
+        word = np.uint32(keys[i]) ^ _SIGN
+        starts[0, word & _LOW] += np.uint32(1)
+        starts[1, (word >> np.uint32(11)) & _LOW] += np.uint32(1)
+        starts[2, word >> np.uint32(22)] += np.uint32(1)
+    for digit in range(3):
+        before = np.uint32(0)
         for value in range(_DIGITS):
-            held = starts[digit, value]
-            starts[digit, value] = place
-            place += held
-    for digit in range(_PASSES):
-        shift = half + np.uint64(_BITS * digit)
-        for n in range(len(here)):
-            value = (here[n] >> shift) & np.uint64(mask)
-            place = starts[digit, value]
-            starts[digit, value] = place + np.uint32(1)
-            there[np.uint64(place)] = here[n]
-        here, there = there, here
-    for n in range(len(here)):
-        order[n] = here[n] & np.uint64(0xFFFF_FFFF)
-        ascending[n] = np.int32(np.uint32(here[n] >> half) ^ np.uint32(1 << 31))
+            here = starts[digit, value]
+            starts[digit, value] = before
+            before += here
+    for i in range(count):
+        word = np.uint32(keys[i]) ^ _SIGN
+        place = starts[0, word & _LOW]
+        starts[0, word & _LOW] = place + np.uint32(1)
+        tuples[place] = (np.uint64(offsets[i]) << np.uint64(32)) | np.uint64(word)
+    for i in range(count):
+        middle = np.uint32(tuples[i] >> np.uint64(11)) & _LOW
+        place = starts[1, middle]
+        starts[1, middle] = place + np.uint32(1)
+        spare[place] = tuples[i]
+    for i in range(count):
+        both = spare[i]
+        word = np.uint32(both)
+        place = starts[2, word >> np.uint32(22)]
+        starts[2, word >> np.uint32(22)] = place + np.uint32(1)
+        tuples[place] = both ^ np.uint64(_SIGN)
+        ascending[place] = np.int32(word ^ _SIGN)
+        order[place] = np.int64(both >> np.uint64(32))

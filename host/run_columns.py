@@ -29,8 +29,10 @@ def count_offsets(records, runs, rids, first, rows, partly):  # type: ignore[no-
             total += end - start
             continue
         low, most = first[record // runs], rows[record // runs]
-        for position in range(start, end):
-            total += np.uint32(rids[position] - low) < most
+        seen = np.uint32(0)
+        for position in range(np.uint64(start), np.uint64(end)):
+            seen += np.uint32(np.uint32(rids[position] - low) < most)
+        total += np.int64(seen)
     offsets[len(records)] = total
     return offsets
 
@@ -132,6 +134,12 @@ def write_copy_seen(  # type: ignore[no-untyped-def]
         while skipped > 0:
             skipped -= np.uint32(rids[position] - low) < most
             position += np.uint64(1)
+        if written + (end - position) <= len(out):
+            # All of them would fit: nothing has to be looked at but what is seen.
+            for place in range(position, end):
+                out[written] = arranged[place]
+                written += np.uint64(np.uint32(rids[place] - low) < most)
+            position = end
         while position < end and written < len(out):
             out[written] = arranged[position]
             written += np.uint64(np.uint32(rids[position] - low) < most)

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -115,7 +114,8 @@ class StreamJoin:
             prepared = self.preprocessor.prepare(self.batcher.take())
             self._enter(prepared)
             self._output.notice(prepared)
-            self._leave(prepared)
+            self.manager.store(prepared)
+            self._leave()
 
     def begin_at(self, rows: tuple[int, int]) -> None:
         """Before anything is pushed: number the first row of either stream so."""
@@ -137,6 +137,7 @@ class StreamJoin:
             if promised is not None:
                 self.watermarks[side].advance(promised)
         self.manager.expire((self.watermarks[0].time, self.watermarks[1].time))
+        self.manager.settle()
         self._drop_rows()
 
     def end(self, *, left: bool = False, right: bool = False) -> Iterator[pa.RecordBatch]:
@@ -171,6 +172,7 @@ class StreamJoin:
             raise JoinError("a share of a join has no snapshots: replay to it what was pushed")
         if self._pipeline.busy or self._prepared is not None:
             raise JoinError("read the results of the last push to their end before a snapshot")
+        self.manager.settle()
         write_snapshot(self, directory)
 
     @classmethod
@@ -236,26 +238,37 @@ class StreamJoin:
                     begin = time.perf_counter()
                 self._check_alive()  # it may have been closed between two results
                 if self._prepared is not None:
-                    self._pipeline.start(self._prepared)
+                    # With no further batch to prepare, nothing would run beside it but pairs.
+                    here = not self.batcher and self.options.emit != "pairs"
+                    self._pipeline.start(self._prepared, here=here)
                     self._prepared = None
             except Exception as error:
                 self._failure = error
                 raise
             finally:
                 self.metrics.seconds += time.perf_counter() - begin
-                self.metrics.engine_s = self.manager.busy_s
-                self.metrics.structures = self.manager.structures
+                self._note_engines()
+        if self._finished:
+            self.manager.settle()
+            self._note_engines()
+
+    def _note_engines(self) -> None:
+        self.metrics.engine_s = self.manager.busy_s
+        self.metrics.structures = self.manager.structures
 
     def _process(self, prepared: Prepared) -> Iterator[pa.RecordBatch]:
         """Steps 3 to 5 of one batch, in the pipeline's thread."""
         self._enter(prepared)
         found = self.manager.find(prepared, counting=self._only_counts)
         # Where results ask nothing more of the window, it moves on while they are made.
-        waiting = None if found.hits else self.manager.insert(prepared)
+        if not found.hits:
+            self.manager.store(prepared)
         for result, pairs in self._output.results(prepared, found):
             self.metrics.pairs += pairs
             yield result
-        self._leave(prepared, waiting)
+        if found.hits:
+            self.manager.store(prepared)
+        self._leave()
 
     def _enter(self, prepared: Prepared) -> None:
         """The batch's rows can be asked for from here on."""
@@ -263,9 +276,8 @@ class StreamJoin:
             self.stores[side].append(prepared.sides[side].rows)
             self._set_late_aside(prepared, side)
 
-    def _leave(self, prepared: Prepared, waiting: list[Future[None]] | None = None) -> None:
+    def _leave(self) -> None:
         """The batch's tuples are in the window from here on."""
-        self.manager.store(prepared, waiting)
         self._drop_rows()
         self.metrics.batches += 1
 
@@ -305,6 +317,8 @@ class StreamJoin:
             raise JoinError("this join is closed: what was not read is lost")
         if self._failure is not None:
             raise JoinError(f"this join has failed before: {self._failure}")
+        if self._pipeline.cut_short:
+            raise JoinError("this join was interrupted in the middle of a batch: begin another one")
 
     def _check_idle(self, what: str) -> None:
         if self.batcher or self._prepared is not None or self._pipeline.busy:

@@ -5,10 +5,9 @@ record and no pair leaves it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 
 from host.aggregates import Measure, Part
-from host.backend import Backend, Probes, Summary
+from host.backend import Backend, Probes, Question, Summary
 from host.chain import Chain
 from host.hits import Found
 from host.preprocess import Prepared, SideBatch
@@ -40,67 +39,71 @@ class Summaries:
         if self._refused:
             self._refused -= 1
             return False
-        asked = [self._ask(prepared, probes[side]) for side in Side]
-        if any(futures is None for futures in asked):
-            return False
-        answers = [[future.result() for future in futures or ()] for futures in asked]
-        if any(summary is None for summaries in answers for summary in summaries):
+        asked: list[list[Question]] = [[] for _ in self._workers]
+        for side in Side:
+            if not self._ask(prepared, probes[side], asked):
+                return False
+        answers = self._answers(asked)
+        if any(summaries is None for summaries in answers):
             self._refused = _PATIENCE
             return False
-        for side, summaries in zip(Side, answers, strict=True):
-            for summary in summaries:
-                self._add(side, summary, found)
+        for questions, summaries in zip(asked, answers, strict=True):
+            for question, summary in zip(questions, summaries or (), strict=True):
+                self._add(question, summary, found)
         return True
 
-    def _add(self, side: Side, summary: Summary | None, found: Found) -> None:
-        assert summary is not None
-        counts, totals = summary
-        found.counted[side][:] += counts
-        for measure, total in zip(self._measures[side.other], totals, strict=True):
-            found.totals[side].add(measure, total)
+    def _answers(self, asked: list[list[Question]]) -> list[list[Summary] | None]:
+        """Of each worker; the last one's questions are put by this thread."""
+        commands = [_command(questions) for questions in asked]
+        *others, last = self._workers
+        under_way = [
+            worker.run(command) for worker, command in zip(others, commands, strict=False)
+        ]
+        mine = last.call(commands[-1])
+        return [*(future.result() for future in under_way), mine]
 
-    def _ask(self, prepared: Prepared, probes: Probes) -> list[Future[Summary | None]] | None:
-        """One command to each worker that holds something the probes see."""
+    def _add(self, question: Question, summary: Summary, found: Found) -> None:
+        counts, totals = summary
+        side = question.probes.side
+        found.counted[side][:] += counts
+        asked = dict(zip(question.measures, totals, strict=True))
+        for measure in self._measures[side.other]:
+            found.totals[side].add(measure, asked.get(measure, counts))
+
+    def _ask(
+        self, prepared: Prepared, probes: Probes, asked: list[list[Question]]
+    ) -> bool:
+        """Ask each worker that holds something the probes see; False where it cannot be said."""
         if not len(probes):
-            return []
+            return True
         chain = self._chains[probes.side.other]
         view = view_of(chain.window, prepared.sides[probes.side])
         stretches: list[list[Stretch]] = [[] for _ in self._workers]
         for worker, stretch in _stretches(chain, view):
             if stretch is None:
-                return None
+                return False
             stretches[worker].append(stretch)
         own = _own_batch(prepared.sides[chain.side], view)
         if own is None:
-            return None
+            return False
         stretches[chain.turn] += own
-        return [
-            worker.run(self._command(chain.side, mine, probes))
-            for worker, mine in zip(self._workers, stretches, strict=True)
-            if mine
-        ]
+        for questions, mine in zip(asked, stretches, strict=True):
+            if mine:
+                questions.append(Question(probes, mine, self._asked(chain.side, mine)))
+        return True
 
-    def _command(
-        self, stored: Side, stretches: list[Stretch], probes: Probes
-    ) -> Callable[[Backend], Summary | None]:
-        measures = self._measures[stored]
-        # Where nothing is NULL, what is known are all matches.
-        asked = [
+    def _asked(self, stored: Side, stretches: list[Stretch]) -> list[Measure]:
+        """The measures that are no counts: where nothing is NULL, what is known are all."""
+        return [
             measure
-            for measure in measures
+            for measure in self._measures[stored]
             if measure.part is not Part.KNOWN
             or any(measure.name in stretch.nulls for stretch in stretches)
         ]
 
-        def command(backend: Backend) -> Summary | None:
-            summary = backend.summarise(stored, stretches, probes, asked)
-            if summary is None:
-                return None
-            counts, found = summary
-            totals = iter(found)
-            return counts, [next(totals) if one in asked else counts for one in measures]
 
-        return command
+def _command(questions: list[Question]) -> Callable[[Backend], list[Summary] | None]:
+    return lambda backend: backend.summarise(questions) if questions else []
 
 
 def _stretches(chain: Chain, view: View) -> Iterator[tuple[int, Stretch | None]]:

@@ -98,8 +98,14 @@ class _RowView:
     @cached_property
     def _first(self) -> np.ndarray:
         """The first row number that each sorted probe sees, modulo 2**32."""
-        first: np.ndarray = self.batch.before.astype(np.uint32)[self.batch.order]
-        first -= np.uint32(self.rows)
+        order, before = self.batch.order, self.batch.before
+        first: np.ndarray
+        if self.batch.alternates:
+            first = order.astype(np.uint32)
+            first += np.uint32((int(before[0]) - self.rows) % (1 << 32))
+        else:
+            first = before.astype(np.uint32)[order]
+            first -= np.uint32(self.rows)
         return first
 
     def of(self, subwindow: Subwindow) -> Sight:

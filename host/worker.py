@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import TypeVar
+from concurrent.futures import Future, wait
+from typing import Any, TypeVar
 
 from host.backend import Backend
 from host.threads import one_thread
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 class Worker:
-    """A backend and the one thread that may talk to it; commands run in the order given.
+    """A backend, and a thread that talks to it; commands run one by one, in the order given.
 
-    `busy_s` is the time that the engine itself has worked.
+    They are given by one thread at a time. `busy_s` is the time that the engine itself has worked.
     """
 
     def __init__(self, number: int, open_backend: Callable[[], Backend]) -> None:
@@ -24,10 +24,20 @@ class Worker:
         self.busy_s = 0.0
         self._thread = one_thread(f"watersmeet-worker-{number}")
         self.backend = self._thread.submit(open_backend).result()
+        self._last: Future[Any] | None = None
 
     def run(self, command: Callable[[Backend], T]) -> Future[T]:
         """Do `command` with the backend after everything that was asked before."""
-        return self._thread.submit(self._timed, command)
+        future = self._thread.submit(self._timed, command)
+        self._last = future
+        return future
+
+    def call(self, command: Callable[[Backend], T]) -> T:
+        """The same, in the caller's thread: nothing has to wake up where nothing is under way."""
+        if self._last is not None:
+            wait([self._last])
+            self._last = None
+        return self._timed(command)
 
     def _timed(self, command: Callable[[Backend], T]) -> T:
         begin = time.perf_counter()

@@ -6,10 +6,9 @@ from typing import Protocol
 import numpy as np
 
 from host.aggregates import Measure
-from host.backend import Backend, Probes, Summary
+from host.backend import Backend, Probes, Question, Summary
 from host.candidates import Candidates
 from host.chooser import Choice, Chooser
-from host.stretches import Stretch
 from host.totals import Totals
 from hw.spec.tuples import Side
 
@@ -50,8 +49,13 @@ class AutoBackend:
             self._engine.create(side, subwindow, capacity)
 
     def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
-        self._of(side, subwindow).insert(side, subwindow, tuples)
-        self.chooser.see_batch(side, tuples["key"])
+        self.insert_all([(side, subwindow, tuples)])
+
+    def insert_all(self, batches: Sequence[tuple[Side, int, np.ndarray]]) -> None:
+        for engine in (self._engine, self._hosted):
+            engine.insert_all([one for one in batches if self._of(one[0], one[1]) is engine])
+        for side, _, tuples in batches:
+            self.chooser.see_batch(side, tuples["key"])
 
     def _each(
         self, stored: Side, subwindows: Sequence[int],
@@ -75,15 +79,12 @@ class AutoBackend:
     def find_among(self, tuples: np.ndarray, probes: Probes) -> Candidates:
         return self._hosted.find_among(tuples, probes)
 
-    def summarise(
-        self, stored: Side, stretches: Sequence[Stretch], probes: Probes,
-        measures: Sequence[Measure],
-    ) -> Summary | None:  # fmt: skip
+    def summarise(self, questions: Sequence[Question]) -> list[Summary] | None:
         """The engine's, where it has all of them."""
-        stored_ones = [one.number for one in stretches if one.number is not None]
-        if any(self.choices[stored, number].hosted for number in stored_ones):
+        asked = [(one.stored, stretch.number) for one in questions for stretch in one.stretches]
+        if any(self.choices[stored, n].hosted for stored, n in asked if n is not None):
             return None
-        return self._engine.summarise(stored, stretches, probes, measures)
+        return self._engine.summarise(questions)
 
     def counts(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
         total = np.zeros(len(probes), np.int64)

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 
 from host.aggregates import Measure
-from host.backend import Probes, RecordFinder, Summary, check_room
+from host.backend import Probes, Question, RecordFinder, Summary, check_room
 from host.backends.device_errors import device_errors
 from host.candidates import Candidates, RunCandidates
-from host.stretches import Stretch
 from host.totals import Totals
 from hw.opencl.aggregation import AggregationEngine, Column
 from hw.opencl.collection import CollectionEngine, Matches, Order
 from hw.opencl.devices import choose
 from hw.opencl.distribution import DistributionEngine
-from hw.opencl.insertion import InsertionEngine, PaperInsertionEngine
+from hw.opencl.insertion import InsertionEngine
 from hw.opencl.memory import Pool
+from hw.opencl.paper_insertion import PaperInsertionEngine
 from hw.opencl.passing import PassingBatch
-from hw.opencl.probing import Batch, ProbingEngine
+from hw.opencl.probing import Batch, Counting, ProbingEngine
 from hw.opencl.program import open_program
 from hw.opencl.subwindow import Subwindow
 from hw.spec.params import JoinParams
@@ -52,7 +52,7 @@ class OpenCLBackend(RecordFinder):
         self._pool = Pool(self.device, program.context, self._queue, engine.pop("shared", None))
         insertion = InsertionEngine if self.params.mode == "tiered" else PaperInsertionEngine
         self._insertion = insertion(program, self._pool, self.params, **engine)
-        self._passing = PassingBatch(self._pool, self.params.key_bits)
+        self._passing = [PassingBatch(self._pool, self.params.key_bits) for _ in Side]
         self._probing = ProbingEngine(program, self._pool, self.params.key_bits)
         self._distribution = DistributionEngine(program, self._pool, self.params.key_bits)
         self._collection = CollectionEngine(program, self._pool, self._probing)
@@ -62,10 +62,14 @@ class OpenCLBackend(RecordFinder):
         self._windows[side][subwindow] = Subwindow(self._pool, capacity)
 
     def insert(self, side: Side, subwindow: int, tuples: np.ndarray) -> None:
-        window = self._windows[side][subwindow]
-        check_room(len(tuples), window.count, window.capacity)
+        self.insert_all([(side, subwindow, tuples)])
+
+    def insert_all(self, batches: Sequence[tuple[Side, int, np.ndarray]]) -> None:
+        into = [(self._windows[side][number], tuples) for side, number, tuples in batches]
+        for window, tuples in into:
+            check_room(len(tuples), window.count, window.capacity)
         with device_errors():
-            self._insertion.insert(window, tuples)
+            self._insertion.insert(into)
 
     def probe(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
         with device_errors():
@@ -85,7 +89,7 @@ class OpenCLBackend(RecordFinder):
         return found
 
     def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
-        with device_errors(), self._passed(tuples) as passing:
+        with device_errors(), self._passed(probes.side.other, tuples) as passing:
             records: np.ndarray = self._probing.probe([passing], _batch(probes))[0]
         return records
 
@@ -110,9 +114,11 @@ class OpenCLBackend(RecordFinder):
     def counts(self, stored: Side, subwindows: Sequence[int], probes: Probes) -> np.ndarray:
         """Matches of each probe in all those subwindows together, int64; no record is made."""
         with device_errors():
-            counts = self._probing.count(self._listed(stored, subwindows), _batch(probes))
+            counts = self._probing.count(
+                [Counting(self._listed(stored, subwindows), _batch(probes))]
+            )
         assert counts is not None  # nothing had to be looked at
-        return counts
+        return counts[0]
 
     def pairs(
         self,
@@ -167,56 +173,64 @@ class OpenCLBackend(RecordFinder):
         found = self.aggregates(stored, subwindows, probes, measure.name, values, extremes)
         return _measured(measure, found)
 
-    def summarise(
-        self, stored: Side, stretches: Sequence[Stretch], probes: Probes,
-        measures: Sequence[Measure],
-    ) -> Summary | None:
-        if probes.negated:
+    def summarise(self, questions: Sequence[Question]) -> list[Summary] | None:
+        if any(one.probes.negated for one in questions):
             return None  # what is seen of a subwindow is not known, only what of a run
-        with device_errors(), self._windows_of(stored, stretches, bool(measures)) as windows:
-            sights = [stretch.sight for stretch in stretches]
-            if not measures:
-                counts = self._probing.count(windows, _batch(probes), sights)
-                return None if counts is None else (counts, [])
-            columns = [
-                Column(
-                    measure.name, [stretch.carried[measure.name] for stretch in stretches],
-                    extremes=not measure.part.is_sum,
+        if any(one.measures for one in questions):
+            found = [self._aggregated(question) for question in questions]
+            answers = [one for one in found if one is not None]
+            return answers if len(answers) == len(found) else None
+        with device_errors(), ExitStack() as stack:
+            counts = self._probing.count([
+                Counting(
+                    self._windows_of(one, stack), _batch(one.probes),
+                    [stretch.sight for stretch in one.stretches],
                 )
-                for measure in measures
-            ]
-            found = self._aggregation.aggregate(windows, _batch(probes), columns, sights)
+                for one in questions
+            ])
+        return None if counts is None else [(one, []) for one in counts]
+
+    def _aggregated(self, question: Question) -> Summary | None:
+        stretches, measures = question.stretches, question.measures
+        columns = [
+            Column(
+                measure.name, [stretch.carried[measure.name] for stretch in stretches],
+                extremes=not measure.part.is_sum,
+            )
+            for measure in measures
+        ]
+        with device_errors(), ExitStack() as stack:
+            windows = self._windows_of(question, stack)
+            sights = [stretch.sight for stretch in stretches]
+            if not columns:
+                counts = self._probing.count([Counting(windows, _batch(question.probes), sights)])
+                return None if counts is None else (counts[0], [])
+            self._order(windows)
+            found = self._aggregation.aggregate(windows, _batch(question.probes), columns, sights)
         if found is None:
             return None
         totals = [_measured(*each) for each in zip(measures, found, strict=True)]
         return found[0]["count"].copy(), totals
 
-    @contextmanager
-    def _windows_of(
-        self, stored: Side, stretches: Sequence[Stretch], in_order: bool
-    ) -> Iterator[list[Subwindow]]:
-        """The stretches as subwindows, at most one of which is passing."""
-        listed: list[Subwindow] = []
-        with ExitStack() as stack:
-            for stretch in stretches:
-                if stretch.tuples is not None:
-                    listed.append(stack.enter_context(self._passed(stretch.tuples)))
-                else:
-                    assert stretch.number is not None
-                    listed.append(self._windows[stored][stretch.number])
-            if in_order:
-                self._order(listed)
-            yield listed
+    def _windows_of(self, question: Question, stack: ExitStack) -> list[Subwindow]:
+        """The stretches as subwindows; one that passes does so until the stack is left."""
+        side = question.stored
+        return [
+            stack.enter_context(self._passed(side, stretch.tuples))
+            if stretch.tuples is not None
+            else self._windows[side][stretch.number]  # type: ignore[index]
+            for stretch in question.stretches
+        ]
 
     @contextmanager
-    def _passed(self, tuples: np.ndarray) -> Iterator[Subwindow]:
-        """Tuples that are not stored as a subwindow; one at a time."""
+    def _passed(self, side: Side, tuples: np.ndarray) -> Iterator[Subwindow]:
+        """Tuples that are not stored as a subwindow; one at a time of each side."""
         if not isinstance(self._insertion, PaperInsertionEngine):
-            self._passing.take(tuples)
-            yield self._passing
+            self._passing[side].take(tuples)
+            yield self._passing[side]
             return
         passing = Subwindow(self._pool, len(tuples))
-        self._insertion.insert(passing, tuples)
+        self._insertion.insert([(passing, tuples)])
         yield passing
         passing.free()
 

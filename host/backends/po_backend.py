@@ -5,13 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from host.aggregates import Measure
-from host.backend import Probes, Summary, check_room
+from host.backend import Probes, Question, Summary, check_room
 from host.candidates import Candidates
 from host.collect import CHUNK_PAIRS
 from host.indexes.po import PoIndex, part_of
 from host.indexes.po.candidates import PoCandidates
 from host.indexes.po.threads import Threads
-from host.stretches import Stretch
 from host.totals import Totals
 from hw.spec.params import JoinParams
 from hw.spec.tuples import Side, tuple_dtype
@@ -74,10 +73,11 @@ class PoBackend:
                 totals.add_pairs(measure, probe, column[rid])
         return totals.of(measure)
 
-    def summarise(
-        self, stored: Side, stretches: Sequence[Stretch], probes: Probes,
-        measures: Sequence[Measure],
-    ) -> Summary | None:
+    def insert_all(self, batches: Sequence[tuple[Side, int, np.ndarray]]) -> None:
+        for batch in batches:
+            self.insert(*batch)
+
+    def summarise(self, questions: Sequence[Question]) -> list[Summary] | None:
         return None
 
     def tuples(self, side: Side, subwindow: int) -> np.ndarray:

@@ -102,7 +102,7 @@ class AggregationEngine:
         """aggregate_dtype for each column and probe, the caller's.
 
         The values of a rid that were passed before under a column's name are not looked at
-        again. `sights` are as in ProbingEngine.count; None as there.
+        again. `sights` are as in hw.opencl.probing.Counting; None as in ProbingEngine.count.
         """
         for column in columns:
             self._build_all(subwindows, column)

@@ -1,27 +1,62 @@
 """The insertion engine: batches into the tier, the tier into the main array."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hw.opencl.memory import HostArray, Pool
-from hw.opencl.program import ARRAY, Program
+from hw.opencl.program import ARRAY, SLABS, Program
+from hw.opencl.steps import Step, Steps
 from hw.opencl.subwindow import RID_BYTES, KeyArray, Subwindow
 from hw.spec.params import JoinParams
 from hw.spec.tuples import key_dtype
 
-__all__ = ["InsertionEngine", "PaperInsertionEngine"]
+__all__ = ["Insertion", "InsertionEngine"]
 
 _U4, _U8 = np.uint32, np.uint64
-_POOL = [None] * 8
 #: From this many stored tuples to one new tuple on, moving runs in place beats merging.
 _IN_PLACE = 8
 _SMALLEST_ROOM = 1 << 16
-_ENTRIES = 16  # ARRAY words of one insertion; each of its launches has words of its own
+_ENTRIES = 16  # ARRAY words of one insertion; each of its steps has words of its own
+#: Up to so many tuples one item moves in less time than several take to be cut and woken.
+_ALONE = 1 << 18
 
 
 class InsertionEngine:
-    """Sorted insertion tier before the main array.
+    """Insertions into any number of subwindows at a time."""
+
+    def __init__(
+        self, program: Program, pool: Pool, params: JoinParams,
+        tier_rows: tuple[int, int] = (1 << 16, 1 << 18),
+    ) -> None:
+        self._pool, self._params, self._tier_rows = pool, params, tier_rows
+        self._kernels = {
+            name: program.kernel(name, [*[None] * SLABS, _U8])
+            for name in ("merge", "save", "move", "sort", "sample")
+        }
+        self._steps = Steps(pool)
+        self._insertions: list[Insertion] = []
+
+    def insert(self, batches: Sequence[tuple[Subwindow, np.ndarray]]) -> None:
+        """Take sorted tuples that fit, each into another subwindow. Synchronous."""
+        batches = [batch for batch in batches if len(batch[1])]
+        while len(self._insertions) < len(batches):
+            self._insertions.append(self._insertion())
+        with self._pool.keeping():
+            steps = [
+                insertion.insert(*batch)
+                for insertion, batch in zip(self._insertions, batches, strict=False)
+            ]
+            self._steps.run(steps)
+            self._pool.finish()
+
+    def _insertion(self) -> "Insertion":
+        return Insertion(self._kernels, self._pool, self._params, self._tier_rows)
+
+
+class Insertion:
+    """One insertion at a time; sorted insertion tier before the main array.
 
     A batch is merged into the tier; a full tier is merged into the main array; a batch as large
     as the tier goes there at once. The tier's size follows the main array's, from `tier_rows[0]`
@@ -30,20 +65,16 @@ class InsertionEngine:
     """
 
     def __init__(
-        self, program: Program, pool: Pool, params: JoinParams,
-        tier_rows: tuple[int, int] = (1 << 16, 1 << 18),
+        self, kernels: Mapping[str, Any], pool: Pool, params: JoinParams,
+        tier_rows: tuple[int, int],
     ) -> None:
         self._pool, self._params, self._tier_rows = pool, params, tier_rows
-        units = program.device.compute_units
-        cpu = program.device.kind == "cpu"
+        units = pool.device.compute_units
+        cpu = pool.device.kind == "cpu"
         # Two pieces to a compute unit: a slow one does not hold up the other for long.
         self._pieces = units * (2 if cpu else 64)
         self._moves_in_place = cpu  # the pieces of a GPU would be smaller than their zones
-        self._merge = program.kernel("merge", [*_POOL, _U8, _U8, _U8, _U8, _U4, _U8])
-        self._save = program.kernel(
-            "save", [*_POOL, _U8, _U8, _U4, _U8, _U8, _U8, _U4, _U8, _U8, _U4]
-        )
-        self._move = program.kernel("move", [*_POOL, _U8, _U8, _U8, _U8, _U8, _U8, _U4])
+        self._merge, self._save, self._move = (kernels[name] for name in ("merge", "save", "move"))
         key = key_dtype(params.key_bits)
         self._keys, self._rids = HostArray(pool, key), HostArray(pool, _U4)
         self._entries = HostArray(pool, ARRAY).reserve(_ENTRIES)
@@ -51,12 +82,11 @@ class InsertionEngine:
         self._saved = HostArray(pool, _U4)
         self._zones, self._zone_rids = HostArray(pool, key), HostArray(pool, _U4)
         self._splits = HostArray(pool, _U8).reserve(self._pieces + 2)
+        self._todo: list[Step] = []
 
-    def insert(self, subwindow: Subwindow, tuples: np.ndarray) -> None:
-        """Take sorted tuples that fit. Synchronous."""
+    def insert(self, subwindow: Subwindow, tuples: np.ndarray) -> list[Step]:
+        """What has to be done until the subwindow is as it says it is from now on."""
         count = len(tuples)
-        if count == 0:
-            return
         self._begin()
         keys, rids = self._keys.reserve(count), self._rids.reserve(count)
         keys.host[:count], rids.host[:count] = tuples["key"], tuples["rid"]
@@ -70,10 +100,10 @@ class InsertionEngine:
             self._flush(subwindow)
             subwindow.free_tier()
         subwindow.version += 1
-        self._pool.finish()
+        return self._todo
 
     def _begin(self) -> None:
-        self._used = 0
+        self._used, self._todo = 0, []
 
     def _store(self, subwindow: Subwindow, count: int) -> None:
         limit = self._tier_limit(subwindow)
@@ -101,7 +131,7 @@ class InsertionEngine:
             return
         saved = self._saved.reserve(held).place
         if held:
-            self._launch(self._save, 0, 0, 0, 0, 0, 0, 0, rids, saved, held)
+            self._step(self._save, 0, 0, 0, 0, 0, 0, 0, rids, saved, held)
         spare.count = held + count
         self._merge_into(tier, saved, self._keys.place, self._rids.place, count, spare, rids)
         subwindow.tier, subwindow.spare = spare, tier
@@ -159,23 +189,27 @@ class InsertionEngine:
     ) -> None:
         """array + batch -> out; `held` is what the array holds, if not its count."""
         source, target = self._entry(array, rids, held), self._entry(out, out_rids)
-        self._launch(self._merge, source, rids, keys, new_rids, count, target)
+        self._step(self._merge, source, rids, keys, new_rids, count, target)
 
     def _move_into(
         self, array: KeyArray, rids: int, keys: int, new_rids: int, count: int,
         save_rids: bool = False,
     ) -> None:
+        entry = self._entry(array, rids)
+        array.count += count
+        if array.count <= _ALONE and not save_rids:
+            self._step(self._move, entry, keys, new_rids, count, 0, 0, 0, 0, items=1)
+            return
         room = -(-count // 64) * 64 + 64
         zones = self._zones.reserve(room * self._pieces).place
         zone_rids = self._zone_rids.reserve(room * self._pieces).place
         saved = self._saved.reserve(count).place if save_rids else new_rids
-        entry, splits = self._entry(array, rids), self._splits.place
-        self._launch(
+        splits = self._splits.place
+        self._step(
             self._save, entry, keys, count, splits, zones, zone_rids, room,
             new_rids, saved, count if save_rids else 0,
         )
-        self._launch(self._move, entry, keys, saved, splits, zones, zone_rids, room)
-        array.count += count
+        self._step(self._move, entry, keys, saved, count, splits, zones, zone_rids, room)
 
     def _entry(self, array: KeyArray, rids: int, count: int | None = None) -> int:
         """Place of the array's description, as it is now."""
@@ -185,92 +219,5 @@ class InsertionEngine:
             self._entries.upload(self._used)
         return self._entries.place + (self._used - 1) * ARRAY.itemsize
 
-    def _launch(self, kernel: Any, *arguments: int) -> None:
-        self._pool.launch(kernel, (self._pieces,), *arguments)
-
-
-class PaperInsertionEngine(InsertionEngine):
-    """PanJoin's own: a small unsorted insertion buffer, and one index array of P entries.
-
-    Kept as the baseline of the benchmarks. The buffer is sorted when it is full, or when records
-    are asked for: a run of positions exists only in a sorted array.
-    """
-
-    def __init__(self, program: Program, pool: Pool, params: JoinParams) -> None:
-        super().__init__(program, pool, params)
-        self._moves_in_place = False
-        self._sort = program.kernel("sort", [*_POOL, _U8, _U8, _U4, _U8, _U8])
-        self._sample = program.kernel("sample", [*_POOL, _U8])
-        self._in_order = HostArray(pool, key_dtype(params.key_bits))
-
-    def order(self, subwindow: Subwindow) -> None:
-        """Sort the insertion buffer where it is."""
-        if subwindow.tier is None or subwindow.tier.stride or not subwindow.tier.count:
-            return
-        self._begin()
-        tier, rids = subwindow.tier, subwindow.tier_rids
-        keys, saved = self._sorted_buffer(tier, rids)
-        # Merged with nothing, which is a copy.
-        nothing, target = self._entry(tier, rids, 0), self._entry(tier, rids)
-        self._launch(self._merge, nothing, rids, keys, saved, tier.count, target)
-        # One entry, the first key, and one partition.
-        tier.stride, tier.index = tier.room, tier.keys
-        subwindow.version += 1
-        self._pool.finish()
-
-    def _store(self, subwindow: Subwindow, count: int) -> None:
-        limit = min(self._params.insert_buffer, subwindow.capacity)
-        if subwindow.tier_count and subwindow.tier_count + count > limit:
-            self._flush(subwindow)
-        if count > limit:
-            self._into_main(subwindow, self._keys.place, self._rids.place, count)
-        else:
-            self._into_tier(subwindow, count, limit)
-
-    def _into_tier(self, subwindow: Subwindow, count: int, limit: int) -> None:
-        if subwindow.tier is None:
-            subwindow.tier = KeyArray(self._pool, self._params.key_bits, limit, stride=limit)
-        tier = subwindow.tier
-        width = key_dtype(self._params.key_bits).itemsize
-        keys, rids = self._keys, self._rids
-        self._copy(keys, tier.keys + tier.count * width, count)
-        self._copy(rids, subwindow.tier_rids + tier.count * RID_BYTES, count)
-        tier.count += count
-        tier.stride = 0
-
-    def _copy(self, array: HostArray, place: int, count: int) -> None:
-        data = array.host[:count]
-        if self._pool.shared:
-            self._pool.finish()  # a flush may still be reading the buffer
-            self._pool.view(place, data.dtype, count)[:] = data
-        else:
-            self._pool.write(place, data)
-
-    def _flush(self, subwindow: Subwindow) -> None:
-        tier = subwindow.tier
-        if tier is None or tier.count == 0:
-            return
-        keys, rids = self._sorted_buffer(tier, subwindow.tier_rids)
-        self._into_main(subwindow, keys, rids, tier.count)
-        tier.count = 0
-
-    def _sorted_buffer(self, tier: KeyArray, rids: int) -> tuple[int, int]:
-        keys = self._in_order.reserve(tier.count + 64).place
-        saved = self._saved.reserve(tier.count).place
-        self._launch(self._sort, tier.keys, rids, tier.count, keys, saved)
-        return keys, saved
-
-    def _grow(self, subwindow: Subwindow, needed: int) -> None:
-        self._flush(subwindow)
-        super()._grow(subwindow, needed)
-
-    def _key_array(self, room: int) -> KeyArray:
-        stride = max(1, -(-room // self._params.partitions))
-        return KeyArray(self._pool, self._params.key_bits, room, stride)
-
-    def _merge_into(
-        self, array: KeyArray, rids: int, keys: int, new_rids: int, count: int,
-        out: KeyArray, out_rids: int, held: int | None = None,
-    ) -> None:
-        super()._merge_into(array, rids, keys, new_rids, count, out, out_rids, held)
-        self._launch(self._sample, self._entry(out, out_rids))
+    def _step(self, kernel: Any, *task: int, items: int | None = None) -> None:
+        self._todo.append(Step(kernel, items or self._pieces, task))

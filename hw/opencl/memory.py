@@ -3,6 +3,8 @@
 import mmap
 import weakref
 from bisect import insort
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,8 @@ class Pool:
         self._returned: list[tuple[int, int]] = []  # lent places that came back
         self.slabs: list[Any] = []
         self._sizes: list[int] = []
+        self._kept: list[tuple[int, int]] | None = None
+        self._last: Any = None  # event of what was queued last
         self._add_slab(_FIRST_SLAB)
 
     @property
@@ -79,8 +83,22 @@ class Pool:
         self._add_slab(size)
         return self.allocate(size)
 
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """What is freed in here is taken back at the end: what is not launched yet may read it."""
+        self._kept = kept = list[tuple[int, int]]()
+        try:
+            yield
+        finally:
+            self._kept = None
+            for place, size in kept:
+                self.free(place, size)
+
     def free(self, place: int, size: int) -> None:
         """Take back what `allocate(size)` gave."""
+        if self._kept is not None:
+            self._kept.append((place, size))
+            return
         size = -(-size // _UNIT) * _UNIT
         slab, offset = place >> 56, place & ((1 << 56) - 1)
         holes = self._free[slab]
@@ -130,7 +148,7 @@ class Pool:
 
         try:
             kernel.set_args(*self.arguments, *arguments)
-            cl.enqueue_nd_range_kernel(self.queue, kernel, items, (1,) * len(items))
+            self._last = cl.enqueue_nd_range_kernel(self.queue, kernel, items, (1,) * len(items))
         except cl.Error as error:
             raise self._failure(error) from error
 
@@ -138,8 +156,11 @@ class Pool:
         """Wait until all that was queued is done."""
         import pyopencl as cl
 
+        if self._last is None:
+            return
         try:
-            self.queue.finish()
+            # The queue is in order. To wait for the last of it wakes up sooner than to finish it.
+            self._last.wait()
         except cl.Error as error:
             raise self._failure(error) from error
 

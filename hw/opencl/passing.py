@@ -3,7 +3,7 @@
 import numpy as np
 
 from hw.opencl.memory import Pool
-from hw.opencl.program import FAN
+from hw.opencl.program import FAN, PADDING
 from hw.opencl.subwindow import RID_BYTES, KeyArray, Subwindow
 from hw.spec.tuples import key_dtype, key_limits
 
@@ -18,7 +18,8 @@ class PassingBatch(Subwindow):
     def __init__(self, pool: Pool, key_bits: int) -> None:
         super().__init__(pool, 0)
         self._bits = key_bits
-        self._dtype = key_dtype(key_bits)
+        largest = key_limits(key_bits)[1]
+        self._padding = np.full(FAN + PADDING, largest, key_dtype(key_bits))
 
     def take(self, tuples: np.ndarray) -> None:
         """Hold these instead, sorted as for an insert. No kernel may be using the others."""
@@ -38,11 +39,12 @@ class PassingBatch(Subwindow):
         self._pool.fill(self.rids, np.ascontiguousarray(tuples["rid"]))
         self._fill(main.keys, keys)
         for level in range(main.depth):
-            keys = keys[::FAN]
+            keys = np.ascontiguousarray(keys[::FAN])
             self._fill(main.index + int(main.levels[level]) * keys.itemsize, keys)
 
     def _fill(self, place: int, keys: np.ndarray) -> None:
         """Keys, and behind them what searches read of the last lines."""
-        padded = np.full(-(-len(keys) // FAN) * FAN + FAN, key_limits(self._bits)[1], self._dtype)
-        padded[: len(keys)] = keys
-        self._pool.fill(place, padded)
+        count = len(keys)
+        behind = -(-count // FAN) * FAN + PADDING - count
+        self._pool.fill(place, keys)
+        self._pool.fill(place + count * keys.itemsize, self._padding[:behind])

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from hw.opencl.memory import HostArray, Pool
-from hw.opencl.program import ARRAY, Program
+from hw.opencl.program import ARRAY, QUESTION, Program
 from hw.opencl.sights import Sights
 from hw.opencl.subwindow import Subwindow
 from hw.spec.predicates import REGISTER, Bound, Predicate, registers
 from hw.spec.tuples import NOT, RECORD, Side, interval_dtype, key_dtype
 from hw.spec.windows import Sight
 
-__all__ = ["Batch", "ProbingEngine"]
+__all__ = ["Batch", "Counting", "ProbingEngine"]
 
 _U4, _U8 = np.uint32, np.uint64
 _POOL = [None] * 8
@@ -35,6 +35,32 @@ class Batch:
         return self.wanted is None and self.predicate is not None and self.predicate.negated
 
 
+@dataclass(frozen=True)
+class Counting:
+    """What is to be counted: matches of a batch in all of the subwindows together.
+
+    With `sights`, one to a subwindow, matches are what the probe sees of them. Sights and `not`
+    do not go together.
+    """
+
+    subwindows: Sequence[Subwindow]
+    batch: Batch
+    sights: Sequence[Sight | None] | None = None
+
+
+class _Staged:
+    """Where a batch of one side and the subwindows that it probes lie for the device."""
+
+    def __init__(self, pool: Pool, key_bits: int, chunks: int) -> None:
+        self.arrays = HostArray(pool, ARRAY)
+        self.keys = HostArray(pool, key_dtype(key_bits))
+        self.wanted = HostArray(pool, interval_dtype(key_bits))
+        self.registers = HostArray(pool, REGISTER).reserve(4)
+        self.programmed: Predicate | None = None
+        self.counts = HostArray(pool, np.int64)
+        self.sights = Sights(pool, chunks)
+
+
 class ProbingEngine:
     """Boundary generator, partitioners and probers; one chunk of the batch to a work item."""
 
@@ -43,21 +69,12 @@ class ProbingEngine:
         units = program.device.compute_units
         self._chunks = units * (8 if program.device.kind == "cpu" else 256)
         self._probe = program.kernel("probe", [*_POOL, *_PROBES, _U4, _U4, _U8])
-        self._count = program.kernel("count", [*_POOL, *_PROBES, _U4, _U8, _U8, _U8])
-        self._sights = Sights(pool, self._chunks)
-        self._arrays = HostArray(pool, ARRAY)
-        self._keys = HostArray(pool, key_dtype(key_bits))
-        self._wanted = HostArray(pool, interval_dtype(key_bits))
-        self._registers = [HostArray(pool, REGISTER).reserve(4) for _ in Side]
-        self._programmed: list[Predicate | None] = [None for _ in Side]
+        self._count = program.kernel("count", [*_POOL, _U8])
+        self._staged = [_Staged(pool, key_bits, self._chunks) for _ in Side]
+        self._questions = HostArray(pool, QUESTION).reserve(len(Side))
         self._bands = 1
         self.records_place = 0  # of the last probe, on the device
-        self._counts = HostArray(pool, np.int64)
-
-    @property
-    def arrays_place(self) -> int:
-        """Where the ARRAY words of the last probe's subwindows lie on the device."""
-        return self._arrays.place
+        self.arrays_place = 0  # of the ARRAY words of its subwindows
 
     def probe(self, subwindows: Sequence[Subwindow], batch: Batch) -> np.ndarray:
         """RECORD of shape (subwindows, probes, runs), the caller's.
@@ -77,50 +94,65 @@ class ProbingEngine:
         self.records_place = place
         return records.reshape(shape)
 
-    def count(
-        self,
-        subwindows: Sequence[Subwindow],
-        batch: Batch,
-        sights: Sequence[Sight | None] | None = None,
-    ) -> np.ndarray | None:
-        """int64 for each probe: its matches in all subwindows. The caller's.
+    def count(self, asked: Sequence[Counting]) -> list[np.ndarray] | None:
+        """int64 for each probe of batches of different sides. The caller's.
 
-        With `sights`, one to a subwindow, matches are what the probe sees of them; None where
-        there are too many to look at each. Sights and `not` do not go together.
+        None where there are too many tuples in sight to look at each.
         """
-        arguments = self.stage(subwindows, batch)
-        probes = len(batch.keys)
-        counts = self._counts.reserve(probes)
-        if probes:
-            seen = self._sights.stage([None] * len(subwindows) if sights is None else sights)
-            self._launch(
-                self._count, probes, 1, *arguments, int(batch.negated), counts.place, *seen
-            )
-            if self._sights.given_up:
+        # What has no probes is not asked, but answered.
+        empty = np.empty(0, np.int64)
+        found = {one.batch.side: empty for one in asked}
+        asked = [one for one in asked if len(one.batch.keys)]
+        for number, one in enumerate(asked):
+            self._questions.host[number] = self._question(one)
+        self._questions.upload(len(asked))
+        if asked:
+            probes = max(len(one.batch.keys) for one in asked)
+            self._launch(self._count, probes, len(asked), self._questions.place)
+        for one in asked:
+            staged = self._staged[one.batch.side]
+            if staged.sights.given_up:
                 return None
-        return counts.download(probes).copy()
+            found[one.batch.side] = staged.counts.download(len(one.batch.keys)).copy()
+        return list(found.values())
+
+    def _question(self, asked: Counting) -> tuple[object, ...]:
+        """As a QUESTION word."""
+        subwindows, batch, sights = asked.subwindows, asked.batch, asked.sights
+        staged = self._staged[batch.side]
+        arrays, many, keys, wanted, explicit, registers_, bands, probes = self.stage(
+            subwindows, batch
+        )
+        counts = staged.counts.reserve(probes).place
+        seen = staged.sights.stage([None] * many if sights is None else sights)
+        return (
+            arrays, keys, wanted, registers_, counts, *seen, many, explicit, bands, probes,
+            int(batch.negated), b"",
+        )
 
     def stage(self, subwindows: Sequence[Subwindow], batch: Batch) -> tuple[int, ...]:
         """Put subwindows and batch where the device sees them: the arguments PROBES."""
-        arrays = self._arrays.reserve(2 * len(subwindows))
+        staged = self._staged[batch.side]
+        arrays = staged.arrays.reserve(2 * len(subwindows))
         for number, subwindow in enumerate(subwindows):
             arrays.host[2 * number], arrays.host[2 * number + 1] = subwindow.entries()
         arrays.upload(2 * len(subwindows))
-        probes, held = len(batch.keys), self._registers[batch.side]
+        self.arrays_place = arrays.place
+        probes = len(batch.keys)
         if batch.wanted is None:
             assert batch.predicate is not None
-            held = self._program_registers(batch.predicate, batch.side)
-            keys = self._keys.reserve(probes)
+            self._program_registers(staged, batch.predicate, batch.side)
+            keys = staged.keys.reserve(probes)
             keys.host[:probes] = batch.keys
             keys.upload(probes)
         else:
             self._bands = batch.wanted.shape[1]
-            wanted = self._wanted.reserve(batch.wanted.size)
+            wanted = staged.wanted.reserve(batch.wanted.size)
             wanted.host[: batch.wanted.size] = batch.wanted.ravel()
             wanted.upload(batch.wanted.size)
         return (
-            arrays.place, len(subwindows), self._keys.place, self._wanted.place,
-            int(batch.wanted is not None), held.place, self._bands, probes,
+            arrays.place, len(subwindows), staged.keys.place, staged.wanted.place,
+            int(batch.wanted is not None), staged.registers.place, self._bands, probes,
         )
 
     @property
@@ -128,20 +160,19 @@ class ProbingEngine:
         """Intervals that each probe of the staged batch asks for."""
         return self._bands
 
-    def _program_registers(self, predicate: Predicate, side: Side) -> HostArray:
-        """The registers of that side, written where the predicate is another than the last."""
-        words, held = len(predicate.bands), self._registers[side]
+    def _program_registers(self, staged: _Staged, predicate: Predicate, side: Side) -> None:
+        """Write the side's registers where the predicate is another than the last."""
+        words, held = len(predicate.bands), staged.registers
         self._bands = max(1, words)
-        if self._programmed[side] == predicate:
-            return held
+        if staged.programmed == predicate:
+            return
         held.reserve(self._bands)
         if words:
             held.host[:words] = registers(predicate, side, self._key_bits)
         else:
             held.host[0]["lo_bound"] = held.host[0]["hi_bound"] = Bound.NEVER
         held.upload(self._bands)
-        self._programmed[side] = predicate
-        return held
+        staged.programmed = predicate
 
     def _launch(self, kernel: Any, probes: int, rows: int, *arguments: int) -> None:
         chunks = max(1, min(self._chunks, probes // 64))

@@ -14,15 +14,19 @@ from hw.spec.predicates import REGISTER
 from hw.spec.tuples import NOT, RECORD, interval_dtype, key_limits
 
 __all__ = [
-    "ARRAY", "COLUMN", "COLUMN_LEVELS", "FAN", "LEVELS", "SIGHTS", "SLABS", "Program",
-    "aggregate_text", "c_structs", "engine_text",
+    "ARRAY", "COLUMN", "COLUMN_LEVELS", "FAN", "LEVELS", "PADDING", "QUESTION", "SIGHTS", "SLABS",
+    "TASK_WORDS", "Program", "aggregate_text", "c_structs", "engine_text",
     "open_aggregates", "open_program", "prelude", "read_kernels", "shares_memory",
 ]
 
 #: Keys under one entry of an index array: one line of the cache at 32 bits.
 FAN = 16
+#: Keys behind the last line of an array or a level that searches may read.
+PADDING = 2 * FAN
 #: Most levels of sampled keys above a sorted array of 2**31 keys.
 LEVELS = 6
+#: Most arguments of a task; see kernels/insert.cl.
+TASK_WORDS = 10
 #: Most buffers that an engine's memory is made of.
 SLABS = 8
 
@@ -48,6 +52,14 @@ COLUMN = np.dtype([
 
 #: What the probes of a launch see of one subwindow; see kernels/sight.cl.
 SIGHTS = np.dtype([("place", "<u8"), ("base", "<u4"), ("rows", "<u4")])
+
+#: What is asked of a batch of probes where only counts are wanted; see kernels/probe.cl. The first
+#: seven are places.
+QUESTION = np.dtype([
+    ("arrays", "<u8"), ("keys", "<u8"), ("wanted", "<u8"), ("registers", "<u8"),
+    ("counts", "<u8"), ("sights", "<u8"), ("given_up", "<u8"), ("subwindows", "<u4"),
+    ("explicit", "<u4"), ("bands", "<u4"), ("probes", "<u4"), ("negated", "<u4"), ("unused", "V4"),
+])
 
 _FOLDER = Path(__file__).parent / "kernels"
 
@@ -106,7 +118,7 @@ def engine_text(device: Device, key_bits: int) -> str:
     """The whole text of the throughput engine."""
     structs = {
         "record_t": RECORD, "register_t": REGISTER, "interval_t": interval_dtype(key_bits),
-        "array_t": ARRAY, "sights_t": SIGHTS,
+        "array_t": ARRAY, "sights_t": SIGHTS, "question_t": QUESTION,
     }
     text = prelude(device, key_bits) + c_structs(device, structs, _context(device))
     return text + read_kernels((
@@ -142,7 +154,9 @@ def prelude(device: Device, key_bits: int) -> str:
         f"#define KEY_MIN ((key_t)(-{largest}{suffix} - 1))",
         f"#define NOT {int(NOT)}u",
         f"#define FAN {FAN}u",
+        f"#define PADDING {PADDING}u",
         f"#define LEVELS {LEVELS}u",
+        f"#define TASK_WORDS {TASK_WORDS}u",
     ]
     assert smallest == -largest - 1
     return "\n".join(lines) + "\n" + _dialect(device) + _lanes_set(key_bits)
@@ -227,7 +241,8 @@ def _dialect(device: Device) -> str:
 def _lanes_set(key_bits: int) -> str:
     """LANES_SET(hits): how many of 16 lanes of a comparison of keys are true.
 
-    The general form adds up the lanes. Where AVX2 is, clang's words take the sign of each.
+    SIGNS(hits, more) is one word for two comparisons; LANES_OF_FIRST, _SECOND and _BOTH count in
+    it. The general form adds up the lanes. Where AVX2 is, clang's words take the sign of each.
     """
     halves = ("lo", "hi") if key_bits == 32 else ("lo.lo", "lo.hi", "hi.lo", "hi.hi")
     word, real, lanes = ("ps", "float8", 8) if key_bits == 32 else ("pd", "double4", 4)
@@ -247,4 +262,25 @@ INLINE uint lanes_set(key16_t hits)
 }}
 #define LANES_SET(hits) lanes_set(hits)
 #endif
+""" + (_SIGNS_OF_BYTES if key_bits == 32 else _SIGNS_OF_COUNTS)
+
+
+_SIGNS_OF_COUNTS = """#define SIGNS(hits, more) (LANES_SET(hits) | LANES_SET(more) << 16)
+#define LANES_OF_FIRST(signs) ((signs) & 0xFFFFu)
+#define LANES_OF_SECOND(signs) ((signs) >> 16)
+#define LANES_OF_BOTH(signs) (LANES_OF_FIRST(signs) + LANES_OF_SECOND(signs))
+"""
+
+#: Lanes of 32 bits cut to 16 and then to 8, which come by turns of eight from the first and the
+#: second comparison.
+_SIGNS_OF_BYTES = f"""#ifdef __AVX2__
+#define SIGNS(hits, more)                                                          \\
+    ((uint)__builtin_ia32_pmovmskb256(__builtin_ia32_packsswb256(                  \\
+        __builtin_ia32_packssdw256((hits).lo, (hits).hi),                          \\
+        __builtin_ia32_packssdw256((more).lo, (more).hi))))
+#define LANES_OF_FIRST(signs) ((uint)__builtin_popcount((signs) & 0x00FF00FFu))
+#define LANES_OF_SECOND(signs) ((uint)__builtin_popcount((signs) & 0xFF00FF00u))
+#define LANES_OF_BOTH(signs) ((uint)__builtin_popcount(signs))
+#else
+{_SIGNS_OF_COUNTS}#endif
 """

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from hw.opencl.memory import Pool
-from hw.opencl.program import FAN, LEVELS
+from hw.opencl.program import FAN, LEVELS, PADDING
 from hw.spec.tuples import key_dtype
 
 __all__ = ["RID_BYTES", "KeyArray", "Subwindow"]
@@ -127,5 +127,5 @@ _EMPTY = (0, 0, 0, 0, 0, 0, 0, _NO_LEVELS)
 
 
 def _padded(keys: int) -> int:
-    """Room for whole lines and one line more, which searches may read."""
-    return -(-keys // FAN) * FAN + FAN
+    """Room for whole lines and what searches may read behind them."""
+    return -(-keys // FAN) * FAN + PADDING

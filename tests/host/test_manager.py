@@ -73,6 +73,7 @@ class Driven:
                 some = zip(own, row.tolist(), strict=True)
                 pairs += some if hits.probe.side is Side.LEFT else ((b, a) for a, b in some)
         self.manager.store(prepared)
+        self.manager.settle()
         return sorted(pairs)
 
     def noted(self, *what):

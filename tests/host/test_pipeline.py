@@ -128,3 +128,31 @@ def test_closing_does_not_wait_for_a_reader_of_a_failure():
     assert failing.wait(30)
     running.close()
     assert not running._thread.is_alive()
+
+
+def test_work_of_the_reader_is_done_as_it_is_read(pipeline):
+    made = []
+
+    def work(item):
+        for letter in item:
+            made.append((letter, threading.current_thread()))
+            yield letter
+        if item == "c":
+            raise ValueError("no more")
+
+    running = pipeline(work)
+    running.start("ab", here=True)
+    results = running.results()
+    assert made == [] and next(results) == "a"
+    # Left and read on later, by whoever reads then.
+    del results
+    assert running.busy and list(running.results()) == ["b"]
+    assert made == [(letter, threading.current_thread()) for letter in "ab"]
+    running.start("c", here=True)
+    results = running.results()
+    assert next(results) == "c"
+    with pytest.raises(ValueError, match=exactly("no more")):
+        next(results)
+    assert not running.busy and not running.cut_short
+    running.start("d")
+    assert list(running.results()) == ["d"]

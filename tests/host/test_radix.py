@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from host.radix import radix_sorted
+from hw.spec.tuples import tuple_dtype
 
 LEAST, MOST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
 
@@ -15,8 +16,11 @@ def test_keys_ascend_and_equal_ones_keep_their_order(count, low, high):
     keys = random.integers(low, high, count, endpoint=True).astype(np.int32)
     keys[: count // 50] = LEAST
     offsets = np.cumsum(random.integers(1, 9, count)) + (1 << 30)
-    order, ascending = radix_sorted(keys, offsets)
+    order, ascending, both = radix_sorted(keys, offsets)
     expected = np.argsort(keys, kind="stable")
     assert order.tolist() == offsets[expected].tolist()
     assert ascending.tolist() == keys[expected].tolist()
     assert (order.dtype, ascending.dtype) == (np.int64, np.int32)
+    tuples = both.view(tuple_dtype(32))
+    assert tuples["key"].tolist() == ascending.tolist()
+    assert tuples["rid"].tolist() == order.tolist()

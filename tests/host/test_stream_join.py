@@ -608,6 +608,32 @@ def test_nothing_can_be_read_after_a_failure(monkeypatch):
             list(second)
 
 
+def test_a_join_that_was_interrupted_in_its_work_is_of_no_more_use(monkeypatch):
+    with join_of(EQUAL, "none", LEFT, RIGHT, emit="counts") as join:
+        def interrupted(prepared, *, counting):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(join.manager, "find", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            list(join.push(LEFT, RIGHT))
+        message = "this join was interrupted in the middle of a batch: begin another one"
+        for call in (join.push, join.finish):
+            with pytest.raises(JoinError, match=exactly(message)):
+                list(call())
+
+
+@pytest.mark.parametrize("ending", ["push", "finish"])
+def test_what_an_engine_fails_to_store_is_said_by_the_next_call(monkeypatch, ending):
+    with join_of(EQUAL, "none", LEFT, RIGHT, emit="counts") as join:
+        def full(batches):
+            raise JoinError("the device is full")
+
+        monkeypatch.setattr(join.manager.workers[0].backend, "insert_all", full)
+        assert sum(batch.num_rows for batch in join.push(LEFT, RIGHT)) > 0
+        with pytest.raises(JoinError, match=exactly("the device is full")):
+            list(join.push(LEFT, RIGHT) if ending == "push" else join.finish())
+
+
 def test_after_a_failure_every_call_says_so(monkeypatch):
     with join_of(EQUAL, "none", LEFT, RIGHT) as join:
         def broken(prepared, *, counting):

@@ -93,6 +93,29 @@ def test_any_sequence_of_commands_is_what_numpy_says(engine, model, seed):
         assert np.sort(stored, order=["key", "rid"]).tolist() == models[newest].tuples.tolist()
 
 
+@pytest.mark.parametrize("sizes", [(40, 40), (2_000, 1_300), (700, 5), (0, 90)])
+def test_insertions_side_by_side_are_those_one_by_one(engine, model, sizes):
+    """Both streams grow through every way into a tier and a main array, in step and out of it."""
+    random = np.random.default_rng(17)
+    judges = [model(engine.params.key_bits) for _ in Side]
+    for side in Side:
+        engine.create(side, 0, 20_000)
+    for _ in range(9):
+        batches = [
+            judge.batch(random.integers(-500, 500, size))
+            for judge, size in zip(judges, sizes, strict=True)
+        ]
+        engine.insert_all([(side, 0, batches[side]) for side in Side])
+        for side in Side:
+            judges[side].insert(batches[side])
+            stored = np.sort(engine.tuples(side, 0), order=["key", "rid"])
+            assert stored.tolist() == judges[side].tuples.tolist()
+            keys = keys_of(engine, random.integers(-600, 600, 200))
+            probes = Probes(side.other, keys, Predicate((Band(-3, 5),)))
+            counts = engine.counts(side, [0], probes)
+            assert counts.tolist() == judges[side].sizes(probes).tolist()
+
+
 @pytest.mark.parametrize("side", Side)
 @pytest.mark.parametrize("name", PREDICATES)
 def test_every_predicate_in_both_directions(engine, model, name, side):

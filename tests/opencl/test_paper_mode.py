@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from host.backends.opencl_backend import OpenCLBackend
-from hw.opencl.insertion import PaperInsertionEngine
+from hw.opencl.paper_insertion import PaperInsertionEngine
 from tests.helpers import in_splits, join_of, pairs_of, push_all, stream
 
 pytestmark = pytest.mark.opencl

@@ -6,7 +6,7 @@ import pytest
 
 import host
 from host.aggregates import Measure, Part
-from host.backend import Probes
+from host.backend import Probes, Question
 from host.stretches import Stretch
 from hw.spec.predicates import Band, Predicate, compare
 from hw.spec.tuples import Side, key_dtype
@@ -79,14 +79,41 @@ def test_what_each_probe_sees_is_counted_and_summed(engine, model, bands):
     probes = Probes(Side.RIGHT, keys, Predicate(tuple(Band(*ends) for ends in bands)))
     stretches = list(chain(engine, model, random, len(keys)))
     asked = [stretch for stretch, _ in stretches]
-    counts, nothing = engine.summarise(Side.LEFT, asked, probes, ())
-    again, (totals, least, floats) = engine.summarise(Side.LEFT, asked, probes, MEASURES)
+    [(counts, nothing)] = engine.summarise([Question(probes, asked)])
+    [(again, (totals, least, floats))] = engine.summarise([Question(probes, asked, MEASURES)])
     wanted = [expected(stretches, probes, probe) for probe in range(len(keys))]
     assert counts.tolist() == again.tolist() == [count for count, *_ in wanted]
     assert nothing == [] and counts.max() > 100
     assert totals.tolist() == [total for _, total, _, _ in wanted]
     assert least.tolist() == [value for _, _, value, _ in wanted]
     assert np.allclose(floats, [value for *_, value in wanted], rtol=1e-12)
+
+
+def test_questions_of_both_streams_are_answered_at_once(engine, model):
+    random = np.random.default_rng(23)
+    questions, wanted = [], []
+    for side, size in zip(Side, (70, 900), strict=True):
+        judge = model(engine.params.key_bits)
+        engine.create(side, 0, 2_000)
+        judge.insert(judge.batch(random.integers(-99, 99, 1_500)))
+        engine.insert(side, 0, judge.tuples)
+        keys = keys_of(engine, random.integers(-120, 120, size))
+        probes = Probes(side.other, keys, Predicate((Band(-4, 9),)))
+        passing = judge.tuples[::3]
+        questions.append(Question(probes, [
+            Stretch(0, None, None, {}), Stretch(None, passing, None, {}),
+        ]))
+        beside = model(engine.params.key_bits)
+        beside.insert(passing)
+        wanted.append(judge.sizes(probes) + beside.sizes(probes))
+    nobody = keys_of(engine, [])
+    for asked in (questions, questions[::-1]):
+        found = engine.summarise(asked)
+        for question, (counts, _) in zip(asked, found, strict=True):
+            assert counts.tolist() == wanted[question.stored].tolist()
+    empty = Question(Probes(Side.LEFT, nobody, compare("=")), questions[1].stretches)
+    [(counts, _), (none, _)] = engine.summarise([questions[0], empty])
+    assert counts.tolist() == wanted[0].tolist() and none.tolist() == []
 
 
 def test_tuples_beyond_number_are_not_looked_at(engine, model):
@@ -100,11 +127,11 @@ def test_tuples_beyond_number_are_not_looked_at(engine, model):
     partly = Stretch(0, None, Sight(np.zeros(40, np.uint32), rows), carried)
     whole = Stretch(0, None, None, carried)
     for measures in ((), (TOTAL,)):
-        assert engine.summarise(Side.LEFT, [partly], probes, measures) is None
-        counts, _ = engine.summarise(Side.LEFT, [whole], probes, measures)
+        assert engine.summarise([Question(probes, [partly], measures)]) is None
+        [(counts, _)] = engine.summarise([Question(probes, [whole], measures)])
         assert counts.tolist() == [5_000] * 40
     negated = Probes(Side.RIGHT, keys, compare("<>"))
-    assert engine.summarise(Side.LEFT, [whole], negated, ()) is None
+    assert engine.summarise([Question(negated, [whole])]) is None
 
 
 def results(backend, rows, **options):

@@ -5,7 +5,13 @@
 // two new ones moves up by as many places as new ones are still to come. It touches each line
 // once, the speed of a memory move. `merge` writes to other memory, for batches so large against
 // the array that runs are a few tuples long. Both are split into pieces of equal output by merge
-// path (PanJoin III-G3: balance the size of each piece).
+// path (PanJoin III-G3: balance the size of each piece). Work items: (pieces, insertions).
+
+// The arguments of a task: TASK_WORDS words to each of those that a launch does side by side.
+INLINE __global const ulong *task_of(const slab_t *slabs, ulong tasks_place)
+{
+    return (__global const ulong *)at(slabs, tasks_place) + TASK_WORDS * get_global_id(1);
+}
 
 // How many of the first `diagonal` merged tuples come from the batch.
 INLINE uint batch_share(__global const key_t *keys, uint count, __global const key_t *batch,
@@ -45,12 +51,12 @@ INLINE void index_keys(__global const key_t *keys, __global const array_t *array
 INLINE void pad(__global key_t *keys, __global const array_t *array, __global key_t *index,
                 uint count)
 {
-    for (uint i = count; i < round_up(count, FAN) + FAN; i++)
+    for (uint i = count; i < round_up(count, FAN) + PADDING; i++)
         keys[i] = KEY_MAX;
     uint entries = count;
     for (uint level = 0; level < array->depth; level++) {
         entries = (entries + FAN - 1) / FAN;
-        for (uint i = entries; i < round_up(entries, FAN) + FAN; i++)
+        for (uint i = entries; i < round_up(entries, FAN) + PADDING; i++)
             index[array->level[level] + i] = KEY_MAX;
     }
 }
@@ -104,10 +110,14 @@ INLINE void merge_rest(merger_t *merger, __global const key_t *keys, __global co
 
 // array + batch -> out, whose `count` and index are those of the result. One item to one piece,
 // in four mergers side by side: each waits for its own last selection, and none for another's.
-__kernel void merge(POOL, ulong array_place, ulong rids_place, ulong batch_place,
-                    ulong batch_rids_place, uint batch_count, ulong out_place)
+// Task: array, rids, batch, rids of the batch, number of those, out.
+__kernel void merge(POOL, ulong tasks_place)
 {
     const slab_t slabs[] = SLABS_OF_POOL;
+    __global const ulong *task = task_of(slabs, tasks_place);
+    ulong array_place = task[0], rids_place = task[1], batch_place = task[2];
+    ulong batch_rids_place = task[3], out_place = task[5];
+    uint batch_count = task[4];
     __global const array_t *array = (__global const array_t *)at(slabs, array_place);
     __global const array_t *out = (__global const array_t *)at(slabs, out_place);
     __global const key_t *keys = KEYS(array->keys), *batch = KEYS(batch_place);
@@ -157,14 +167,25 @@ INLINE uint zone_end(split_t split)
     return round_up(split.i + split.j + (split.j > 0 ? FAN : 0), FAN);
 }
 
+// What lies before the first new tuple stays where it is: whole lines of it.
+INLINE uint unmoved(__global const key_t *keys, uint count, key_t first_new)
+{
+    return bound(keys, count, first_new, true) / FAN * FAN;
+}
+
 // Before `move`: cuts the work into pieces, and saves each piece's zone, the first old tuples,
 // because the piece below writes there. splits[0] holds the number of pieces, the rest where
 // each begins. Also saves `saved_count` rids that lie where `move` or `merge` will write.
-__kernel void save(POOL, ulong array_place, ulong batch_place, uint batch_count,
-                   ulong splits_place, ulong zones_place, ulong zone_rids_place, uint zone_room,
-                   ulong rids_place, ulong saved_place, uint saved_count)
+// Task: array, batch, number of its tuples, splits, zones, their rids, room of a zone, rids, where
+// they are saved, number of those.
+__kernel void save(POOL, ulong tasks_place)
 {
     const slab_t slabs[] = SLABS_OF_POOL;
+    __global const ulong *task = task_of(slabs, tasks_place);
+    ulong array_place = task[0], batch_place = task[1], splits_place = task[3];
+    ulong zones_place = task[4], zone_rids_place = task[5], rids_place = task[7];
+    ulong saved_place = task[8];
+    uint batch_count = task[2], zone_room = task[6], saved_count = task[9];
     uint piece = get_global_id(0), most = get_global_size(0);
     uint first = piece_start(saved_count, piece, most);
     uint stop = piece_start(saved_count, piece + 1, most);
@@ -178,8 +199,7 @@ __kernel void save(POOL, ulong array_place, ulong batch_place, uint batch_count,
     __global const key_t *keys = KEYS(array->keys), *batch = KEYS(batch_place);
     __global split_t *splits = (__global split_t *)at(slabs, splits_place);
     uint count = array->count;
-    // What lies before the first new tuple stays where it is.
-    uint still = bound(keys, count, batch[0], true) / FAN * FAN;
+    uint still = unmoved(keys, count, batch[0]);
     uint moving = count - still + batch_count;
     // A zone must lie inside its piece: no piece is smaller than the longest shift.
     uint pieces = least(most, most_of(1u, moving / (batch_count + 4 * FAN)));
@@ -247,13 +267,19 @@ INLINE uint rebound_down(__global const key_t *index, uint least, uint most, key
     return first + bound(index + first, most - first, x, true);
 }
 
-// The mergers, in place. Requires what `save` left. One item to one piece.
-__kernel void move(POOL, ulong array_place, ulong batch_place, ulong batch_rids_place,
-                   ulong splits_place, ulong zones_place, ulong zone_rids_place, uint zone_room)
+// The mergers, in place. Requires what `save` left, unless there is one piece. One item to one
+// piece.
+// Task: array, batch, rids of the batch, number of those, splits, zones, their rids, room of a zone.
+__kernel void move(POOL, ulong tasks_place)
 {
     const slab_t slabs[] = SLABS_OF_POOL;
+    __global const ulong *task = task_of(slabs, tasks_place);
+    ulong array_place = task[0], batch_place = task[1], batch_rids_place = task[2];
+    ulong splits_place = task[4], zones_place = task[5], zone_rids_place = task[6];
+    uint batch_count = task[3], zone_room = task[7];
+    bool alone = get_global_size(0) == 1;
     __global const split_t *splits = (__global const split_t *)at(slabs, splits_place);
-    uint piece = get_global_id(0), pieces = splits[0].i;
+    uint piece = get_global_id(0), pieces = alone ? 1 : splits[0].i;
     if (piece >= pieces)
         return;
     __global const array_t *array = (__global const array_t *)at(slabs, array_place);
@@ -261,7 +287,16 @@ __kernel void move(POOL, ulong array_place, ulong batch_place, ulong batch_rids_
     __global uint *rids = UINTS(array->rids);
     __global const key_t *batch = KEYS(batch_place);
     __global const uint *batch_rids = UINTS(batch_rids_place);
-    split_t first = splits[1 + piece], last = splits[2 + piece];
+    split_t first, last;
+    if (alone) {
+        first.i = unmoved(keys, array->count, batch[0]);
+        first.j = 0;
+        last.i = array->count;
+        last.j = batch_count;
+    } else {
+        first = splits[1 + piece];
+        last = splits[2 + piece];
+    }
     uint zone = zone_end(first), stop = last.i, j = last.j;
     uint entry = (stop + FAN - 1) / FAN;
     uint line[BLOCK], place[BLOCK];

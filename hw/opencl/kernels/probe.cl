@@ -133,12 +133,16 @@ INLINE void keep_seen(const slab_t *slabs, __global const array_t *array,
 {
     __global const uint *rids = UINTS(array->rids);
     uint *start = block->start, *stop = block->stop;
+    uint found[BLOCK], many = 0;        // the probes with a run: to guess which would be wrong
     for (uint j = 0; j < n; j++) {
         *looked += stop[j] - start[j];
-        if (stop[j] > start[j])
-            PREFETCH(rids + start[j]);
+        found[many] = j;
+        many += stop[j] > start[j];
     }
-    for (uint j = 0; j < n && *looked <= most; j++) {
+    for (uint k = 0; k < many; k++)
+        PREFETCH(rids + start[found[k]]);
+    for (uint k = 0; k < many && *looked <= most; k++) {
+        uint j = found[k];
         sight_t sight = sight_of(slabs, sights, probes, i + j);
         stop[j] = start[j] + count_seen(rids + start[j], stop[j] - start[j], sight);
     }
@@ -148,7 +152,6 @@ INLINE void keep_seen(const slab_t *slabs, __global const array_t *array,
     ulong arrays_place, uint subwindows, ulong keys_place, ulong wanted_place, uint explicit, \
         ulong registers_place, uint bands, uint probes
 #define OPEN_PROBES                                                                        \
-    const slab_t slabs[] = SLABS_OF_POOL;                                                  \
     __global const array_t *arrays = (__global const array_t *)at(slabs, arrays_place);    \
     __global const key_t *keys = KEYS(keys_place);                                         \
     __global const register_t *registers =                                                 \
@@ -177,6 +180,7 @@ INLINE void keep_seen(const slab_t *slabs, __global const array_t *array,
 // Work items: (chunks of the batch, subwindows).
 __kernel void probe(POOL, PROBES, uint tiers, uint label, ulong records_place)
 {
+    const slab_t slabs[] = SLABS_OF_POOL;
     OPEN_PROBES;
     uint subwindow = get_global_id(1), runs = bands * tiers;
     __global record_t *records = (__global record_t *)at(slabs, records_place);
@@ -208,9 +212,16 @@ __kernel void probe(POOL, PROBES, uint tiers, uint label, ulong records_place)
 // counts[probe]: its matches in all subwindows together. Records never exist. Where probes see a
 // subwindow in part, the rids of their runs are looked at; a work item for which these are too
 // many gives up and says so in given_up[].
-__kernel void count(POOL, PROBES, uint negated, ulong counts_place, ulong sights_place,
-                    ulong given_up_place)
+// Work items: (chunks of the batch, questions).
+__kernel void count(POOL, ulong questions_place)
 {
+    const slab_t slabs[] = SLABS_OF_POOL;
+    question_t asked = ((__global const question_t *)at(slabs, questions_place))[get_global_id(1)];
+    ulong arrays_place = asked.arrays, keys_place = asked.keys, wanted_place = asked.wanted;
+    ulong registers_place = asked.registers, counts_place = asked.counts;
+    ulong sights_place = asked.sights, given_up_place = asked.given_up;
+    uint subwindows = asked.subwindows, explicit = asked.explicit, bands = asked.bands;
+    uint probes = asked.probes, negated = asked.negated;
     OPEN_PROBES;
     __global long *counts = (__global long *)at(slabs, counts_place);
     __global const sights_t *sights = (__global const sights_t *)at(slabs, sights_place);

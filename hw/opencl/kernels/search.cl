@@ -1,11 +1,13 @@
 // Partitioners and probers: bounds of sorted blocks of probes in a sorted array.
 // Requires: keys[0..count) ascend; keys and every level of the index are padded with KEY_MAX to a
-//           whole line, and one line more. See ARRAY in hw.opencl.program.
+//           whole line, and PADDING more. See ARRAY in hw.opencl.program.
 // Ensures:  a bound of x is the number of keys before it: below x, or not above x if `above`.
 
 #define BLOCK 32u
-// Most entries, on average, that a block spans at the level where it starts: one line, mostly.
-#define SPANNED 10u
+// Probes that are looked for together at the level where a search starts, in two lines of it, and
+// the entries that they may span there on average: nearly always, two lines hold all of them then.
+#define TOGETHER 16u
+#define SPANNED 18u
 
 INLINE bool is_before(key_t key, key_t x, bool above)
 {
@@ -17,6 +19,14 @@ INLINE uint bound_in(key16_t keys, key_t x, bool above)
 {
     key16_t hits = above ? keys <= (key16_t)(x) : keys < (key16_t)(x);
     return LANES_SET(hits);
+}
+
+// The same of 2 * FAN keys.
+INLINE uint bound_in_two(key16_t keys, key16_t more, key_t x, bool above)
+{
+    key16_t hits = above ? keys <= (key16_t)(x) : keys < (key16_t)(x);
+    key16_t more_hits = above ? more <= (key16_t)(x) : more < (key16_t)(x);
+    return LANES_OF_BOTH(SIGNS(hits, more_hits));
 }
 
 INLINE uint line_bound(__global const key_t *line, key_t x, bool above)
@@ -75,14 +85,14 @@ typedef struct {
     bool far;           // runs of the last probes were long
 } cursors_t;
 
-// The level of the index at which a batch starts its searches: a block then spans a few entries.
+// The level of the index at which a batch starts its searches: a few probes then span two lines.
 // A dense batch starts at the finest level, one that is sparse against the array near the top of
 // the sampled tree.
 INLINE uint starting_level(__global const array_t *array, uint probes)
 {
     ulong entries = (ulong)array->count / FAN;
     uint level = 0;
-    while (entries * BLOCK > (ulong)probes * SPANNED && level + 1 < array->depth) {
+    while (entries * TOGETHER > (ulong)probes * SPANNED && level + 1 < array->depth) {
         entries /= FAN;
         level++;
     }
@@ -104,25 +114,43 @@ INLINE bool ascends(const key_t *x, uint n)
     return !falls;
 }
 
-// Lines below the entries of n bounds. Where the block spans one line of the level, all bounds
-// are counted in it, none waiting for another; elsewhere each starts from the one before.
-INLINE void find_lines(__global const key_t *level, uint entries, const key_t *x, uint n,
-                       bool above, uint *cursor, uint *lines)
+// Whether two lines from `first` on hold the entries of ascending bounds.
+INLINE bool spans(__global const key_t *level, uint first, key_t from, key_t to, bool above)
 {
-    uint first = rebound(level, entries, *cursor, x[0], above);
-    uint last = rebound(level, entries, first, x[n - 1], above);
-    if (ascends(x, n) && last - first <= FAN) {
-        key16_t keys = LOAD16(key, level + first);
-        for (uint j = 0; j < n; j++)
-            lines[j] = line_below(least(entries, first + bound_in(keys, x[j], above)));
-    } else {
-        last = first;
-        for (uint j = 0; j < n; j++) {
-            last = rebound(level, entries, last, x[j], above);
-            lines[j] = line_below(last);
+    return (first == 0 || is_before(level[first - 1], from, above)) &
+           !is_before(level[first + 2 * FAN - 1], to, above);
+}
+
+// Lines below the entries of n bounds, which are on their way then. Where two lines of the level
+// hold a few of them, all are counted in these, none waiting for another; elsewhere each starts
+// from the one before.
+INLINE void find_lines(__global const key_t *level, uint entries, __global const key_t *below,
+                       const key_t *x, uint n, bool above, uint *cursor, uint *lines)
+{
+    bool rises = ascends(x, n);
+    uint first = *cursor;
+    for (uint begin = 0; begin < n; begin += TOGETHER) {
+        uint end = least(n, begin + TOGETHER);
+        if (!spans(level, first, x[begin], x[end - 1], above))
+            first = rebound(level, entries, first, x[begin], above);
+        uint before = first;
+        if (rises && spans(level, first, x[begin], x[end - 1], above)) {
+            key16_t keys = LOAD16(key, level + first), more = LOAD16(key, level + first + FAN);
+            for (uint j = begin; j < end; j++) {
+                before = first + bound_in_two(keys, more, x[j], above);
+                lines[j] = line_below(before);
+                PREFETCH(below + lines[j]);
+            }
+        } else {
+            for (uint j = begin; j < end; j++) {
+                before = rebound(level, entries, before, x[j], above);
+                lines[j] = line_below(before);
+                PREFETCH(below + lines[j]);
+            }
         }
+        first = before;
     }
-    *cursor = last;
+    *cursor = first;
 }
 
 // Lines of keys that hold n bounds. A rebounding search finds their entries at `level`; from there
@@ -131,18 +159,20 @@ INLINE void find_key_lines(const slab_t *slabs, __global const array_t *array, u
                            const key_t *x, uint n, bool above, uint *cursor, uint *lines)
 {
     __global const key_t *keys = KEYS(array->keys), *index = KEYS(array->index);
-    find_lines(index + array->level[level], entries_of(array->count, level), x, n, above, cursor,
-               lines);
+    __global const key_t *here = index + array->level[level];
+    __global const key_t *below = level > 0 ? index + array->level[level - 1] : keys;
+    find_lines(here, entries_of(array->count, level), below, x, n, above, cursor, lines);
     while (level-- > 0) {
-        __global const key_t *here = index + array->level[level];
+        here = below;
+        below = level > 0 ? index + array->level[level - 1] : keys;
         uint entries = entries_of(array->count, level);
-        for (uint j = 0; j < n; j++)
-            PREFETCH(here + lines[j]);
-        for (uint j = 0; j < n; j++)
-            lines[j] = line_below(least(entries, lines[j] + line_bound(here + lines[j], x[j], above)));
+        for (uint j = 0; j < n; j++) {
+            uint before = lines[j] + line_bound(here + lines[j], x[j], above);
+            // Only an upper bound of KEY_MAX counts what lies behind the last entry.
+            lines[j] = line_below(above ? least(entries, before) : before);
+            PREFETCH(below + lines[j]);
+        }
     }
-    for (uint j = 0; j < n; j++)
-        PREFETCH(keys + lines[j]);
 }
 
 // Where a run ends that does not end in its first line: one line of the index further on. False
@@ -168,12 +198,14 @@ INLINE void find_runs(const slab_t *slabs, __global const array_t *array, uint l
     uint count = array->count;
     bool far = ends_known;
     for (uint j = 0; j < n && ends_known; j++)
-        start[j] = least(count, start[j] + line_bound(keys + start[j], lo[j], false));
+        start[j] += line_bound(keys + start[j], lo[j], false);
     for (uint j = 0; j < n && !ends_known; j++) {
         uint line = start[j];
         key16_t in_line = LOAD16(key, keys + line);
-        uint last = bound_in(in_line, hi[j], true);
-        start[j] = least(count, line + bound_in(in_line, lo[j], false));
+        key16_t before = in_line < (key16_t)(lo[j]), behind = in_line > (key16_t)(hi[j]);
+        uint signs = SIGNS(before, behind);
+        uint last = FAN - LANES_OF_SECOND(signs);
+        start[j] = line + LANES_OF_FIRST(signs);
         stop[j] = least(count, line + last);
         if (last == FAN && line + FAN < count && !far)
             far = !find_near_end(keys, index, count, line, hi[j], stop + j);
