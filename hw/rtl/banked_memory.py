@@ -21,13 +21,13 @@ class BankedMemory(wiring.Component):
     searches  ports of probers. Half of them share one port of each bank's blocks, half the other
               one; the first of those that want the same bank is served, the others wait. A bound
               goes to its bank and is compared there: a word of keys is far wider than a bound. An
-              answer comes 5 cycles after its request is taken
-    read      bursts of whole words, a word a cycle while the ports before it are still; a word
-              comes 3 cycles after its request is taken
-    write     a word a cycle, before all else
+              answer comes 6 cycles after its request is taken
+    read      bursts of whole words, before searches, a word a cycle; a word comes 4 cycles after
+              its request is taken
+    write     a word a cycle, before all else; it is there two cycles later
 
     Requires that whoever reads has room and takes each word when it comes: words are not held; and
-    that no word is read while it is written.
+    that no word is read or searched before it is there.
     """
 
     BANKS = 4
@@ -65,20 +65,22 @@ class BankedMemory(wiring.Component):
             (port.requests.valid, port.requests.payload.address, port.requests.payload.bound)
             for port in self.searches
         ]
-        sides = ([*asks[:half], (whole.valid, whole.payload, None)], asks[half:])
+        sides = ([(whole.valid, whole.payload, None), *asks[:half]], asks[half:])
+        written = self._written(m)
         grants, words, found = ([], []), ([], []), ([], [])
         for bank in range(self.BANKS):
             m.submodules[f"bank_{bank}"] = cells = self.keys[bank]
             writes = Signal(name=f"writes_{bank}")
-            write = self.write.writes
-            m.d.comb += writes.eq(write.valid & (write.payload.address[: self.bank_bits] == bank))
+            m.d.comb += writes.eq(
+                written.valid & (written.write.address[: self.bank_bits] == bank)
+            )
             for side, readers in enumerate(sides):
                 name = f"{bank}_{side}"
                 # The second port of the blocks is also the one that writes.
                 held = writes if side else C(0)
                 granted, row, bound = self._arbitrate(m, name, bank, readers, held)
-                keys = self._fetch(m, name, cells, row, held)
-                grants[side].append(granted)
+                keys = self._fetch(m, name, cells, row, held, written.write)
+                grants[side].append(granted[-half:])
                 words[side].append(keys)
                 found[side].append(self._compare(m, name, bound, keys))
         for number, port in enumerate(self.searches):
@@ -86,13 +88,21 @@ class BankedMemory(wiring.Component):
             taken = Cat(granted[number - side * half] for granted in grants[side]).any()
             m.d.comb += port.requests.ready.eq(taken)
             self._answer(m, number, port, found[side])
-        m.d.comb += whole.ready.eq(Cat(granted[half] for granted in grants[0]).any())
-        self._deliver(m, whole, words[0])
-        m.d.comb += self.write.writes.ready.eq(1)
+        m.d.comb += whole.ready.eq(1)
+        self._deliver(m, whole, words[0], self._rids(m, whole.payload, written))
         return m
 
+    def _written(self, m):
+        """What is written now: it came a cycle before, so that who writes is far from who waits."""
+        writes = self.write.writes
+        written = Signal(data.StructLayout({"valid": 1, "write": writes.payload.shape()}))
+        m.d.comb += writes.ready.eq(1)
+        m.d.sync += written.valid.eq(writes.valid)
+        m.d.sync += written.write.eq(writes.payload)
+        return written
+
     def _arbitrate(self, m, name, bank, readers, held):
-        """Who has this port of this bank now, and the row and the bound of that one."""
+        """Who has this port of this bank now; a cycle later the row and the bound of that one."""
         row = Signal(self.address_bits - self.bank_bits, name=f"row_{name}")
         bound = Signal(bound_shape(self.params), name=f"bound_{name}")
         grants = []
@@ -104,25 +114,25 @@ class BankedMemory(wiring.Component):
             m.d.comb += grant.eq(wants & ~taken)
             taken = taken | wants
             grants.append(grant)
+            # Registers, because blocks of one bank lie all over a chip.
             with m.If(grant):
-                m.d.comb += row.eq(address[self.bank_bits :])
+                m.d.sync += row.eq(address[self.bank_bits :])
                 if wanted is not None:
-                    m.d.comb += bound.eq(wanted)
+                    m.d.sync += bound.eq(wanted)
         return grants, row, bound
 
-    def _fetch(self, m, name, cells, row, held):
+    def _fetch(self, m, name, cells, row, held, write):
         """The keys of that row, two cycles later; or the row is written, where one is `held`."""
-        write = self.write.writes.payload
+        read = cells.read_port()
+        m.d.comb += read.addr.eq(row)
         if not isinstance(held, Const):
             port = cells.write_port()
-            m.d.comb += port.en.eq(held)
+            m.d.sync += port.en.eq(held)
             m.d.comb += port.addr.eq(row)
-            m.d.comb += port.data.eq(Cat(lane.key for lane in write.word))
             with m.If(held):
-                m.d.comb += row.eq(write.address[self.bank_bits :])
-        read = cells.read_port()
-        m.d.comb += read.en.eq(~held)
-        m.d.comb += read.addr.eq(row)
+                m.d.sync += row.eq(write.address[self.bank_bits :])
+                m.d.sync += port.data.eq(Cat(lane.key for lane in write.word))
+            m.d.comb += read.en.eq(~port.en)
         # Block RAM is slow to answer: a register takes the word before it travels.
         keys = Signal(
             data.ArrayLayout(key_shape(self.params), self.params.lanes), name=f"keys_{name}"
@@ -131,7 +141,7 @@ class BankedMemory(wiring.Component):
         return keys
 
     def _compare(self, m, name, bound, keys):
-        """What a search finds here, four cycles after it was granted; whose it is, it knows."""
+        """What a search finds here, four cycles after its row; whose it is, it knows."""
         m.submodules[f"comparator_{name}"] = comparator = Comparator(self.params)
         waiting = [Signal.like(bound, name=f"bound_{name}_{n}") for n in range(2)]
         m.d.sync += [waiting[0].eq(bound), waiting[1].eq(waiting[0])]
@@ -142,18 +152,16 @@ class BankedMemory(wiring.Component):
     def _answer(self, m, number, port, found):
         """The count of the bank that the search went to, in its time."""
         taken = port.requests.valid & port.requests.ready
-        here, bank = self._later(m, f"search_{number}", taken, port.requests.payload.address, 4)
+        here, bank = self._later(m, f"search_{number}", taken, port.requests.payload.address, 5)
         m.d.sync += port.found.valid.eq(here)
         m.d.sync += port.found.count.eq(Array(found)[bank])
 
-    def _deliver(self, m, whole, keys):
+    def _deliver(self, m, whole, keys, rids):
         """Whole words, whose rids nobody else reads."""
         words, lanes = self.read.words, self.params.lanes
-        taken = whole.valid & whole.ready
-        here, bank = self._later(m, "whole", taken, whole.payload, 2)
+        here, bank = self._later(m, "whole", whole.valid, whole.payload, 3)
         chosen = Signal.like(keys[0], name="whole_keys")
         m.d.comb += Value.cast(chosen).eq(Array(Value.cast(bank_keys) for bank_keys in keys)[bank])
-        rids = self._rids(m, whole.payload)
         m.d.comb += words.valid.eq(here)
         for lane in range(lanes):
             m.d.comb += words.payload[lane].key.eq(chosen[lane])
@@ -169,20 +177,19 @@ class BankedMemory(wiring.Component):
             m.d.sync += [here.eq(now), bank.eq(its_bank)]
         return here, bank
 
-    def _rids(self, m, address):
-        """The rids of a word, two cycles later."""
-        write = self.write.writes
+    def _rids(self, m, address, written):
+        """The rids of a word, three cycles later."""
         rid = self.read.words.payload[0].rid.shape()
         shape = data.ArrayLayout(rid, self.params.lanes)
         m.submodules.rids = cells = Memory(
             shape=unsigned(shape.size), depth=self.depth, init=[], attrs=NO_COLLISIONS
         )
         port = cells.write_port()
-        m.d.comb += port.en.eq(write.valid)
-        m.d.comb += port.addr.eq(write.payload.address)
-        m.d.comb += port.data.eq(Cat(lane.rid for lane in write.payload.word))
+        m.d.sync += port.en.eq(written.valid)
+        m.d.sync += port.addr.eq(written.write.address)
+        m.d.sync += port.data.eq(Cat(lane.rid for lane in written.write.word))
         read = cells.read_port()
-        m.d.comb += read.addr.eq(address)
+        m.d.sync += read.addr.eq(address)
         rids = Signal(shape)
         m.d.sync += Value.cast(rids).eq(read.data)
         return rids

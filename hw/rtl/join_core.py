@@ -364,7 +364,9 @@ class JoinCore(wiring.Component):
         blocked = Signal()
         m.d.sync += blocked.eq(self.writes[0].writes.valid & ~self.writes[0].writes.ready)
         m.d.sync += counters.cycles.eq(counters.cycles + busy)
-        m.d.sync += counters.stalled.eq(counters.stalled + (busy & (late.any() | blocked)))
+        stalled = Signal()
+        m.d.sync += stalled.eq(busy & (late.any() | blocked))
+        m.d.sync += counters.stalled.eq(counters.stalled + stalled)
         with m.If(self.tuples.valid & self.tuples.ready):
             m.d.sync += counters.tuples.eq(counters.tuples + self.tuples.payload.count)
         with m.If(self.records.valid & self.records.ready):

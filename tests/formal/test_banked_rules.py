@@ -13,7 +13,7 @@ from tests.formal.test_stream_rules import Harness, streams_of
 pytestmark = pytest.mark.formal
 
 #: Cycles from a search that is taken to its answer, and from an address to its word.
-SEARCH, READ = 5, 2
+SEARCH, READ = 6, 3
 
 
 def delayed(m, name, value, cycles):
@@ -34,48 +34,58 @@ def prefix_before(keys, bound):
 
 
 def follow(m, rules, dut, looks):
-    """Any one address, and the keys that were written there last: what its bank has."""
+    """Any one address; the word that is there for who asks now; whether one is on its way."""
     address = Signal(dut.address_bits)
     kept = Signal.like(address)
     m.d.comb += address.eq(Mux(rules.started, kept, AnySeq(len(kept))))
     m.d.sync += kept.eq(address)
     lanes = dut.params.lanes
     write = dut.write.writes
+    comes = write.valid & (write.payload.address == address)
     word = Signal(write.payload.word.shape())
-    written = write.valid & (write.payload.address == address)
-    with m.If(written):
-        m.d.sync += word.eq(write.payload.word)
+    coming = Signal.like(word)
+    arriving = Signal.like(word)
+    on_the_way = Signal()
+    arrives = Signal()
+    m.d.sync += [on_the_way.eq(comes), arrives.eq(on_the_way)]
+    m.d.sync += [coming.eq(write.payload.word), arriving.eq(coming)]
+    with m.If(arrives):
+        m.d.sync += word.eq(arriving)
     for bank, port in enumerate(looks):
         m.d.comb += port.addr.eq(address[dut.bank_bits :])
         here = address[: dut.bank_bits] == bank
         keys = Cat(word[lane].key for lane in range(lanes))
         m.d.comb += Assert(~here | (port.data == keys))
-    return address, word, written
+    seen = Signal.like(word)
+    m.d.comb += seen.eq(Mux(arrives, arriving, word))
+    return address, seen, comes | on_the_way
 
 
 def test_a_banked_memory_answers_each_search_once_from_its_word(tmp_path):
-    dut = BankedMemory(BY_WORD, 8, 3)
+    dut = BankedMemory(BY_WORD, 8, 2)
     looks = [cells.read_port(domain="comb") for cells in dut.keys]
 
     def claims(m, rules):
-        address, word, written = follow(m, rules, dut, looks)
+        address, word, on_the_way = follow(m, rules, dut, looks)
         lanes = range(dut.params.lanes)
         for n, port in enumerate(dut.searches):
             request = port.requests.payload
             taken = moves(port.requests)
             m.d.comb += Assert(port.found.valid == delayed(m, f"asked_{n}", taken, SEARCH))
-            # No word is searched while it is written.
+            # No word is searched before it is there.
             about = (request.address == address) & port.requests.valid
-            m.d.comb += Assume(~(about & written))
-            count = prefix_before([word[lane].key for lane in lanes], request.bound)
+            m.d.comb += Assume(~(about & on_the_way))
             due = delayed(m, f"due_{n}", taken & about, SEARCH)
-            right = delayed(m, f"right_{n}", count, SEARCH)
-            m.d.comb += Assert(~due | (port.found.count == right))
+            bound = delayed(m, f"bound_{n}", request.bound, SEARCH).as_signed()
+            keys = [
+                delayed(m, f"key_{n}_{lane}", word[lane].key, SEARCH).as_signed() for lane in lanes
+            ]
+            m.d.comb += Assert(~due | (port.found.count == prefix_before(keys, bound)))
         whole = dut.counter.addresses
         came = delayed(m, "whole", moves(whole), READ)
         m.d.comb += Assert(dut.read.words.valid == came)
         about = whole.valid & (whole.payload == address)
-        m.d.comb += Assume(~(about & written))
+        m.d.comb += Assume(~(about & on_the_way))
         due = delayed(m, "whole_due", moves(whole) & about, READ)
         for lane in lanes:
             right = delayed(m, f"whole_right_{lane}", word[lane].key, READ)

@@ -8,9 +8,10 @@ from amaranth.hdl import *
 from hw.rtl.boundary_generator import BoundaryGenerator
 from hw.rtl.join_core import JoinCore
 from hw.rtl.layouts import token
-from hw.rtl.partitioner import PipelinedPartitioner, ReboundingPartitioner, ReboundingSearch
+from hw.rtl.partitioner import PipelinedPartitioner
 from hw.rtl.prober import Prober
 from hw.rtl.probing_engine import Collector, Dealer, Packer, ProbingEngine, Unpacker
+from hw.rtl.rebounding_partitioner import ReboundingPartitioner, ReboundingSearch
 from hw.rtl.searcher import Searcher
 from hw.rtl.seeker import Seeker
 from hw.rtl.word_prober import WordProber

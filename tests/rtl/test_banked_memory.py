@@ -76,7 +76,7 @@ def test_every_search_is_answered_in_order(ports):
     assert found == list(map(counts_of, wanted))
 
 
-def test_a_search_takes_a_cycle_and_is_answered_five_later():
+def test_a_search_takes_a_cycle_and_is_answered_six_later():
     memory = BankedMemory(PARAMS, DEPTH, 2)
     cycles = []
     port = memory.searches[1]
@@ -96,7 +96,7 @@ def test_a_search_takes_a_cycle_and_is_answered_five_later():
                 cycles.append(cycle)
 
     run(memory, count)
-    assert cycles == list(range(5, 17))
+    assert cycles == list(range(6, 18))
 
 
 def test_one_array_is_read_whole_while_another_is_written():

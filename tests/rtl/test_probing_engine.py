@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from hw.rtl.layouts import token
-from hw.rtl.partitioner import PipelinedPartitioner, ReboundingPartitioner
+from hw.rtl.partitioner import PipelinedPartitioner
 from hw.rtl.probing_engine import Collector, Dealer, Packer, ProbingEngine, Unpacker
+from hw.rtl.rebounding_partitioner import ReboundingPartitioner
 from hw.spec import NOT, Band, JoinParams, Predicate, Side, compare
 from hw.spec.predicates import registers
 from hw.spec.reference import probe_records

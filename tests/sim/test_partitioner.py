@@ -2,7 +2,8 @@
 
 import pytest
 
-from hw.rtl.partitioner import PipelinedPartitioner, ReboundingPartitioner
+from hw.rtl.partitioner import PipelinedPartitioner
+from hw.rtl.rebounding_partitioner import ReboundingPartitioner
 from hw.spec import JoinParams
 from sim.elaborate import simulate
 
