@@ -107,8 +107,11 @@ class JoinCore(wiring.Component):
         self.slots = slots
         self.address_bits = bits = core_address_bits(params, slots)
         word, lanes = word_layout(params), params.lanes
-        # The insertion engine asks only for what it has room for.
-        self.batch = BlockMemory(word, max(2, params.insert_buffer // lanes), held=False)
+        # Readers ask only for what they have room for; but a splitter lets a tuple of the batch
+        # wait for the one of the main array that it is compared with.
+        self.batch = BlockMemory(
+            word, max(2, params.insert_buffer // lanes), held=design == "narrow"
+        )
         self.index = BlockMemory(key_shape(params), index_entries(params) * (slots + 1))
         self.insertion = InsertionEngine(
             params, bits, self.batch.address_bits, design, queue_words=queue_words
