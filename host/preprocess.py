@@ -24,8 +24,7 @@ from hw.spec.windows import TimeWindow, Window
 __all__ = ["Prepared", "SideBatch", "Preprocessor"]
 
 
-#: Tuples from which on the streams of a batch are prepared by a thread each, and sorted by
-#: compiled code.
+#: Tuples from which on the streams of a batch are prepared by a thread each.
 _LARGE_BATCH = 1 << 13
 
 

@@ -6,12 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from host.sorting import sorted_by_key
 from hw.spec.tuples import key_dtype
 
 __all__ = ["Rectangles", "ascending", "keyed_twice", "two_key_dtype"]
-
-#: Keys from which on a sort by digits is worth loading.
-_MANY = 1 << 12
 
 
 def two_key_dtype(key_bits: int, second_bits: int) -> np.dtype:
@@ -34,16 +32,7 @@ def keyed_twice(
 
 def ascending(keys: np.ndarray) -> np.ndarray:
     """The places of the keys, smallest first."""
-    if keys.dtype.itemsize == 4 and _MANY <= len(keys) < 1 << 31:
-        from host.radix import radix_sorted
-
-        return radix_sorted(keys, np.arange(len(keys)))[0]
-    if keys.dtype.itemsize == 4 and len(keys) < 1 << 31:
-        # One sort of packed words is several times faster than an argsort.
-        packed = (keys.astype(np.int64) << 32) | np.arange(len(keys))
-        packed.sort()
-        return packed & 0x7FFF_FFFF
-    return np.argsort(keys)
+    return sorted_by_key(keys, np.ones(len(keys), bool)).order
 
 
 @dataclass(frozen=True)
