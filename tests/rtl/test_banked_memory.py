@@ -99,6 +99,29 @@ def test_a_search_takes_a_cycle_and_is_answered_six_later():
     assert cycles == list(range(6, 18))
 
 
+def test_searches_in_different_banks_are_taken_at_once():
+    memory = BankedMemory(PARAMS, DEPTH, 2 * BankedMemory.BANKS)
+
+    async def ask(ctx):
+        await fill(ctx, memory, range(DEPTH))
+        await ctx.tick().repeat(2)  # the last word is there, and holds up nobody
+        for number, port in enumerate(memory.searches):
+            address = 5 * number  # of each half of the ports one to each bank
+            ctx.set(port.requests.payload, {"address": address, "bound": 8 * address + number % 5})
+            ctx.set(port.requests.valid, 1)
+        for port in memory.searches:
+            assert ctx.get(port.requests.ready)
+        await ctx.tick()
+        for port in memory.searches:
+            ctx.set(port.requests.valid, 0)
+        await ctx.tick().repeat(5)
+        for number, port in enumerate(memory.searches):
+            assert ctx.get(port.found.valid)
+            assert ctx.get(port.found.count) == number % 5
+
+    run(memory, ask)
+
+
 def test_one_array_is_read_whole_while_another_is_written():
     memory = BankedMemory(PARAMS, DEPTH, 2)
     words = []

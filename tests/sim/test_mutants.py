@@ -23,8 +23,6 @@ def test_every_mutant_changes_the_sources(component):
         compile(mutant.applied(ROOT / "hw" / "rtl"), mutant.file, "exec")
 
 
-def test_the_documents_list_every_component():
-    page = (ROOT / "docs" / "mutants.md").read_text()
-    headings = [line.split(":")[0] for line in page.splitlines() if line.startswith("## ")]
-    assert headings == [f"## {name}" for name in MUTANTS]
-    assert listed().startswith(page[: page.index("## ")])
+def test_the_documents_list_every_mutant():
+    """Made anew by `python -m sim.mutants --list > docs/mutants.md`."""
+    assert (ROOT / "docs" / "mutants.md").read_text() == listed()
