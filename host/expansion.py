@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from host.candidates import RunCandidates
 from host.hits import Hits
+from host.listed_pairs import ListedPairs
 from host.pages import Arena
 from host.records import plain
 from host.rowstore import Words
@@ -54,8 +55,10 @@ class Expansion:
     arranged: dict[str, np.ndarray]
 
     @staticmethod
-    def of(hits: Hits) -> "Expansion | None":
-        """None where the candidates are no runs, or places do not follow arrivals."""
+    def of(hits: Hits) -> "Expansion | ListedPairs | None":
+        """Lists where there is little to expand; None where the candidates are no runs, or places
+        do not follow arrivals.
+        """
         partly = hits.covered is not None or hits.in_batch
         if not isinstance(hits.candidates, RunCandidates) or (partly and hits.edges is None):
             return None
@@ -64,6 +67,9 @@ class Expansion:
         words = np.ascontiguousarray(records).view(np.uint32).reshape(-1, 2)
         runs = records.shape[1]
         sight = sight_of(*hits.edges) if partly and hits.edges is not None else _NOTHING
+        listed = ListedPairs.of(hits, words, runs, rids, sight, partly)
+        if listed is not None:
+            return listed
         offsets = count_offsets(words, runs, rids, sight[0], sight[1], partly)
         # A subwindow that still takes tuples keeps nothing: its positions change.
         arranged = {} if hits.kept is None else hits.kept
@@ -107,12 +113,15 @@ class Expansion:
         self.arranged[words.name] = out
 
 
+#: The pairs of some hits, either way.
+Expanded = Expansion | ListedPairs
+
 _NOTHING = (np.zeros(1, np.uint32), np.zeros(1, np.uint32))
 
 
 def expansions_of(
     found: Sequence[Hits], threads: ThreadPoolExecutor
-) -> list[Expansion] | None:
+) -> list[Expanded] | None:
     """The pairs of all hits; None where Expansion has none for one of them."""
     other = threads.submit(lambda: [Expansion.of(hits) for hits in found[1::2]])
     mine = [Expansion.of(hits) for hits in found[::2]]
@@ -125,14 +134,14 @@ def expansions_of(
 class _Stretch:
     """Pairs of one expansion from `begin` on, and where they go in a chunk."""
 
-    expansion: Expansion
+    expansion: Expanded
     begin: int
     size: int
     place: int
 
 
 def expand(
-    expansions: Sequence[Expansion],
+    expansions: Sequence[Expanded],
     columns: Sequence[tuple[Side, Words]],
     threads: ThreadPoolExecutor,
     arena: Arena,
@@ -172,7 +181,7 @@ def expand(
 
 
 def _chunk_pairs(
-    expansions: Sequence[Expansion], columns: Sequence[tuple[Side, Words]]
+    expansions: Sequence[Expanded], columns: Sequence[tuple[Side, Words]]
 ) -> int:
     """Pairs of a chunk: as many chunks as two threads can share, none of them too large."""
     pairs = sum(map(len, expansions))
@@ -183,7 +192,7 @@ def _chunk_pairs(
     return -(-pairs // chunks)
 
 
-def _chunks(expansions: Sequence[Expansion], most_pairs: int) -> Iterator[list[_Stretch]]:
+def _chunks(expansions: Sequence[Expanded], most_pairs: int) -> Iterator[list[_Stretch]]:
     chunk: list[_Stretch] = []
     used = 0
     for expansion in expansions:

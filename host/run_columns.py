@@ -1,7 +1,7 @@
-"""Columns of pairs out of runs of positions, compiled.
+"""Columns of pairs out of runs of positions or out of lists, compiled.
 
 `offsets` counts the pairs before each record (start, end) of `records`, `runs` of them to a probe.
-Each writer fills `out` with the pairs from `begin` on. Places are unsigned: a signed one is first
+Each writer of runs fills `out` with the pairs from `begin` on. Places are unsigned: a signed one is first
 looked at whether it counts from the end.
 """
 
@@ -9,8 +9,8 @@ import numpy as np
 from numba import njit
 
 __all__ = [
-    "count_offsets", "write_copy", "write_copy_seen", "write_gather", "write_gather_seen",
-    "write_repeat",
+    "count_offsets", "list_pairs", "write_copy", "write_copy_seen", "write_gather",
+    "write_gather_seen", "write_picked", "write_repeat", "write_taken",
 ]
 
 #: Values that are written at a time. Runs are short and of any length, and a loop over each would
@@ -145,3 +145,45 @@ def write_copy_seen(  # type: ignore[no-untyped-def]
             written += np.uint64(np.uint32(rids[position] - low) < most)
             position += np.uint64(1)
         record += 1
+
+
+@njit(cache=True, nogil=True)
+def list_pairs(records, runs, rids, first, rows, partly, most):  # type: ignore[no-untyped-def]
+    """(probe, rid) of all pairs, which are at most `most`.
+
+    A run has none or one more often than not, and which of the two cannot be guessed: the first
+    rid of a run is always written, and counted if there is one.
+    """
+    probes, found = np.empty(most + 1, np.uint32), np.empty(most + 1, np.uint32)
+    written, probe, run, low, size = 0, 0, 0, np.uint32(0), np.uint32(0)
+    for record in range(len(records) if len(rids) else 0):
+        start, end = np.int64(records[record, 0]), np.int64(records[record, 1])
+        if partly:
+            low, size = first[probe], rows[probe]
+        rid = rids[np.uint64(min(start, len(rids) - 1))]
+        probes[written], found[written] = probe, rid
+        seen = not partly or np.uint32(rid - low) < size
+        written += int(seen) & int(start < end)
+        for position in range(start + 1, end):
+            rid = rids[np.uint64(position)]
+            probes[written], found[written] = probe, rid
+            written += not partly or np.uint32(rid - low) < size
+        run += 1
+        if run == runs:
+            probe, run = probe + 1, 0
+    return probes[:written], found[:written]
+
+
+@njit(cache=True, nogil=True)
+def write_picked(values, places, out):  # type: ignore[no-untyped-def]
+    for n in range(len(places)):
+        out[n] = values[np.uint64(places[n])]
+
+
+@njit(cache=True, nogil=True)
+def write_taken(ring, shift, rids, out):  # type: ignore[no-untyped-def]
+    """Rid r is at shift + r in the ring, or one turn further back."""
+    size = len(ring)
+    for n in range(len(rids)):
+        row = np.int64(rids[n]) + shift
+        out[n] = ring[np.uint64(row - size if row >= size else row)]

@@ -11,6 +11,8 @@ from hw.spec.windows import Sight
 __all__ = ["Stretch", "edges_of", "sight_of"]
 
 _RIDS = 1 << 32
+#: Probes from which on compiled code pays.
+_LARGE = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,11 @@ def _ranks(
         return np.zeros(len(places), np.int64)
     if side == "right" and places.min() >= times[-1]:
         return np.full(len(places), len(times))
-    if order is None:
+    if order is None or len(places) < _LARGE:
         return np.searchsorted(times, places, side)
-    # Times that come in their order are searched for in a cache that is warm.
-    arrived = np.full(int(order.max()) + 1, times[0])
-    arrived[order] = places
-    ranks: np.ndarray = np.searchsorted(times, arrived, side)[order]
+    from host.arrival_ranks import arrival_ranks  # compiled, so only where it is worth it
+
+    ranks: np.ndarray = arrival_ranks(times, places, order, side == "right")
     return ranks
 
 

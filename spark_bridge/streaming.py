@@ -67,7 +67,7 @@ def streaming_join(
         control = united.mapInArrow(part_task(plan), spark_schema(CONTROL))
         dealt = control.repartitionById(workers, F.col(WORKER))
         results = dealt.mapInArrow(run_task(plan), reported, profile=profile)
-    results = observed(results, plan.join, plan.call)
+    results = observed(results, plan.join, plan.call, workers)
     if _is_partial(options):
         dealt = results.repartition(workers, "side", "row")
         results = dealt.mapInArrow(combine_task(join), spark_schema(result_schema(join)))

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numba import njit
 
 from host.rowstore import Words
+from host.run_columns import write_picked, write_taken
 
 __all__ = ["Listing", "PairColumn", "pairs_of", "picked", "repeated", "taken"]
 
@@ -48,7 +49,7 @@ def repeated(values: np.ndarray, listing: Listing) -> np.ndarray:
 def picked(values: np.ndarray, listing: Listing) -> np.ndarray:
     """The value of every position."""
     out = _column(len(listing.positions), values.dtype)
-    _pick(values, listing.positions, out)
+    write_picked(values, listing.positions, out)
     return out
 
 
@@ -60,7 +61,7 @@ def _column(size: int, dtype: np.dtype) -> np.ndarray:
 def taken(words: Words, base: int, rids: np.ndarray) -> np.ndarray:
     """A column's values by rid."""
     out = np.empty(len(rids), words.ring.dtype)
-    _take(words.ring, words.place(base), rids, out)
+    write_taken(words.ring, words.place(base), rids, out)
     return out
 
 
@@ -82,18 +83,3 @@ def _repeat(values, first, ends, out):  # type: ignore[no-untyped-def]
         for n in range(begin, end):
             out[n] = value
         begin = end
-
-
-@njit(cache=True, nogil=True)
-def _pick(values, positions, out):  # type: ignore[no-untyped-def]
-    for n in range(len(positions)):
-        out[n] = values[np.uint64(positions[n])]
-
-
-@njit(cache=True, nogil=True)
-def _take(ring, shift, rid, out):  # type: ignore[no-untyped-def]
-    """Rid r is at shift + r in the ring, or one turn further back."""
-    size = len(ring)
-    for n in range(len(rid)):
-        row = np.int64(rid[n]) + shift
-        out[n] = ring[np.uint64(row - size if row >= size else row)]

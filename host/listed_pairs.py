@@ -1,0 +1,54 @@
+"""ListedPairs: the pairs of hits with few of them, listed once for all columns.
+
+Where most runs are empty, walking along them for each column costs more than the pairs.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from host.hits import Hits
+from host.rowstore import Words
+from host.run_columns import list_pairs, write_picked, write_taken
+from hw.spec.tuples import Side
+
+__all__ = ["ListedPairs"]
+
+#: To so many candidates a run, on average, lists are better than runs.
+_FEW = 4
+
+
+@dataclass(frozen=True)
+class ListedPairs:
+    """One sequence of pairs: uint32 `probes`, by their place among the sorted ones, and `rids`."""
+
+    hits: Hits
+    probes: np.ndarray
+    rids: np.ndarray
+
+    @staticmethod
+    def of(
+        hits: Hits, records: np.ndarray, runs: int, rids: np.ndarray,
+        sight: tuple[np.ndarray, np.ndarray], partly: bool,
+    ) -> "ListedPairs | None":
+        """None where the candidates are many; for the arguments see Expansion."""
+        candidates = int(records[:, 1].sum(dtype=np.int64) - records[:, 0].sum(dtype=np.int64))
+        if candidates > _FEW * len(records):
+            return None
+        return ListedPairs(hits, *list_pairs(records, runs, rids, *sight, partly, candidates))
+
+    def __len__(self) -> int:
+        return len(self.rids)
+
+    def write(
+        self, side: Side, words: Words, own: np.ndarray, begin: int, out: np.ndarray
+    ) -> None:
+        """As Expansion.write."""
+        stretch = slice(begin, begin + len(out))
+        if side is self.hits.probe.side:
+            write_picked(own, self.probes[stretch], out)
+        else:
+            write_taken(words.ring, words.place(self.hits.base), self.rids[stretch], out)
+
+    def arrange(self, words: Words) -> None:
+        """Lists gain nothing from a column in the order of positions."""
