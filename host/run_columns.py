@@ -1,8 +1,8 @@
 """Columns of pairs out of runs of positions or out of lists, compiled.
 
 `offsets` counts the pairs before each record (start, end) of `records`, `runs` of them to a probe.
-Each writer of runs fills `out` with the pairs from `begin` on. Places are unsigned: a signed one is first
-looked at whether it counts from the end.
+Each writer of runs fills `out` with the pairs from `begin` on. Places are unsigned: a signed one is
+first looked at whether it counts from the end.
 """
 
 import numpy as np
@@ -160,14 +160,14 @@ def list_pairs(records, runs, rids, first, rows, partly, most):  # type: ignore[
         start, end = np.int64(records[record, 0]), np.int64(records[record, 1])
         if partly:
             low, size = first[probe], rows[probe]
-        rid = rids[np.uint64(min(start, len(rids) - 1))]
+        rid = rids[np.uint64(start if start < len(rids) else len(rids) - 1)]
         probes[written], found[written] = probe, rid
-        seen = not partly or np.uint32(rid - low) < size
-        written += int(seen) & int(start < end)
+        seen = int(not partly or np.uint32(rid - low) < size)
+        written += seen & int(start < end)
         for position in range(start + 1, end):
             rid = rids[np.uint64(position)]
             probes[written], found[written] = probe, rid
-            written += not partly or np.uint32(rid - low) < size
+            written += int(not partly or np.uint32(rid - low) < size)
         run += 1
         if run == runs:
             probe, run = probe + 1, 0

@@ -46,6 +46,8 @@ _ALIGNMENT = 64
 
 #: Rows after which somebody who reads along is told of them: a batch of the engine.
 AHEAD_ROWS = 1 << 16
+#: Rows of one stream, come to their end, that are worth telling of by themselves.
+_STREAM_ROWS = 1 << 12
 
 Batches = list[pa.RecordBatch]
 #: A record batch in a file: whose rows, where it begins, how long it is.
@@ -96,7 +98,8 @@ def write_part(
     """Write the rows of both streams as they come; an attempt that finds the file leaves it.
 
     Its bytes are on the disk when this returns; `sync_directory` makes its name durable, too.
-    `told` hears of the rows meanwhile, `told_rows` or a few more at a time.
+    `told` hears of the rows meanwhile, `told_rows` or a few more at a time, and where the rows of
+    one stream are followed by those of the other.
     """
     place = spool_directory(directory, epoch)
     target = place / f"{part}.arrow"
@@ -108,6 +111,8 @@ def write_part(
         with os.fdopen(handle, "wb") as file:
             writer = _Writer(file)
             for side, batch in batches:
+                if told is not None and writer.has_ended_before(side):
+                    told(Path(partial).name, writer.tell())
                 writer.add(side, batch)
                 if told is not None and writer.untold_rows >= told_rows:
                     told(Path(partial).name, writer.tell())
@@ -172,6 +177,10 @@ class _Writer:
     def begun(self) -> bool:
         """Whether somebody was told of messages already."""
         return self._told > 0
+
+    def has_ended_before(self, side: Side) -> bool:
+        """Whether rows of `side` are the first after many of the other stream."""
+        return self.untold_rows >= _STREAM_ROWS and self._index[-1][0] != int(side)
 
     def tell(self) -> list[Message]:
         """The messages since the last call; whoever opens the file finds them in it."""

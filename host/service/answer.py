@@ -20,8 +20,9 @@ Late = tuple[str, pa.RecordBatch]
 class Answer:
     """Results as Arrow messages, in memory or spilled; readers follow while it is made.
 
-    `schema` is set first, then `add` and `finish` or `fail` are called, by one thread. The file
-    has no name, so that it goes with the process.
+    `schema` is set first, then `add` and `finish` or `fail` are called, by one thread. Nobody sees
+    a result before `open`, which any thread may call: until then all of them may be taken back.
+    The file has no name, so that it goes with the process.
     """
 
     def __init__(self, epoch: int) -> None:
@@ -35,6 +36,7 @@ class Answer:
         self._spill: BinaryIO | None = None
         self._spilled = 0
         self._changed = threading.Condition()
+        self._is_open = False
         self.ended = False
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -57,18 +59,33 @@ class Answer:
         self._spilled += message.size
         return place
 
+    def open(self) -> None:
+        """Let readers have what there is, and what comes."""
+        with self._changed:
+            self._is_open = True
+            self._changed.notify_all()
+
+    def take_back(self) -> None:
+        """Begin anew; nobody has read anything."""
+        assert not self._is_open
+        self._messages, self._held = [], 0
+        self._close_spill()
+
     def take_over(self, other: "Answer") -> None:
         """Begin with all that another one holds, which nobody has read."""
-        self._messages, self._held = other._messages, other._held
         self._spill, self._spilled, other._spill = other._spill, other._spilled, None
         with self._changed:
+            self._messages, self._held = other._messages, other._held
             self._changed.notify_all()
 
     def finish(self, report: dict[str, Any], late: list[Late]) -> None:
         self.report, self.late = report, late
+        self._is_open = True
         self._end()
 
     def fail(self, error: BaseException) -> None:
+        if not self._is_open:
+            self.take_back()
         self.error = error
         self._end()
 
@@ -96,13 +113,16 @@ class Answer:
             raise self.error
 
     def _has(self, number: int) -> bool:
-        return self.ended or number < len(self._messages)
+        return self.ended or (self._is_open and number < len(self._messages))
 
     def _read(self, start: int, size: int) -> pa.Buffer:
         assert self._spill is not None
         return pa.py_buffer(os.pread(self._spill.fileno(), size, start))
 
     def __del__(self) -> None:
-        # With the last reader, wherever that is.
+        self._close_spill()  # with the last reader, wherever that is
+
+    def _close_spill(self) -> None:
         if self._spill is not None:
             self._spill.close()
+            self._spill, self._spilled = None, 0

@@ -12,7 +12,7 @@ The windows are only a mirror of the log: whatever fails, they are dropped and m
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 from host.errors import EpochError, StateError
@@ -52,6 +52,7 @@ class HeldJoin:
         self._late: list[Late] = []  # of the last epoch
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="watersmeet-held-join")
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="watersmeet-settle")
         self._used = time.monotonic()
 
     @property
@@ -95,6 +96,7 @@ class HeldJoin:
         """Let go of the windows; the log has all that they are made of."""
         self._thread.submit(self._drop).result()
         self._thread.shutdown()
+        self._disk.shutdown()
 
     def _make(self, job: Job, answer: Answer) -> None:
         begin = time.perf_counter()
@@ -117,6 +119,8 @@ class HeldJoin:
     # The epoch that will be asked for.
 
     def _make_ahead(self, job: Job, name: str, messages: list[Message]) -> None:
+        if self._is_asked_for(job.epoch):
+            return  # the command joins the rest, and its results are read meanwhile
         try:
             if self._ahead is None:
                 self._ahead = self._begun_ahead(job, name, messages)
@@ -126,6 +130,10 @@ class HeldJoin:
                 self._windows.push(self._rows.tables(rows), self._ahead.answer)
         except Exception:
             self._drop()  # if it was no accident, the command will say what it was
+
+    def _is_asked_for(self, epoch: int) -> bool:
+        with self._lock:
+            return self._answer is not None and self._answer.epoch >= epoch
 
     def _begun_ahead(self, job: Job, name: str, messages: list[Message]) -> Ahead | None:
         """For a part from its beginning, and windows that stand right before its epoch."""
@@ -156,20 +164,21 @@ class HeldJoin:
     # The epoch that is asked for.
 
     def _apply(self, job: Job, answer: Answer) -> dict[str, Any]:
-        epoch, ahead, windows = job.epoch, self._taken_ahead(job), self._windows
-        replayed = windows.reached(epoch)
-        tables = self._settled(job)
-        if ahead is not None and not self._is_settled_as(job, tables):
+        epoch, windows = job.epoch, self._windows
+        parts = tuple(part for part in job.parts if any(part.rows))
+        ahead = self._taken_ahead(job)
+        # What it is made of may have been settled before, by this one or by somebody else.
+        tables = None if self._log.has(epoch) else self._rows.read(epoch, parts)
+        if ahead is not None and (tables is None or not self._is_of_schemas(tables)):
             self._drop()
-            ahead, replayed = None, windows.reached(epoch)
+            ahead = None
+        replayed, before = windows.reached(epoch), None
         answer.schema = windows.join.schema
-        if ahead is not None:
-            answer.take_over(ahead.answer)
-            before, tables = ahead.before, ahead.rest(tables)
-        else:
-            before = windows.counters()
-            windows.advance(epoch)
-        windows.push(tables, answer)
+        if tables is not None:
+            before = self._push_and_settle(job, parts, tables, ahead, answer)
+        if before is None:
+            replayed += windows.reached(epoch)
+            before = self._push(epoch, None, self._settled(job), answer)
         windows.epoch = epoch
         self._log.expire(epoch)
         self._late = [(letter, rows) for letter, _, rows in windows.join.take_late()]
@@ -187,22 +196,55 @@ class HeldJoin:
         state_bytes = sum(self._log.manifest(e).bytes for e in range(oldest, epoch + 1))
         return {"window_left": left, "window_right": right, "state_bytes": state_bytes}
 
-    def _settled(self, job: Job) -> Tables:
-        """The epoch's rows, once it is durable what it is made of."""
-        epoch, parts = job.epoch, tuple(part for part in job.parts if any(part.rows))
-        if not self._log.has(epoch):
-            tables = self._rows.read(epoch, parts)
-            manifest = self._log.settle(epoch, parts, self._rows.largest(tables), job.run)
-            if manifest.parts == parts:
-                return tables
-        manifest = self._log.settle(epoch, (), (None, None))  # somebody else was first
-        self._check_alike(job, manifest.run, manifest.parts)
-        return self._rows.read(epoch, manifest.parts)
+    def _push(
+        self, epoch: int, ahead: Ahead | None, tables: Tables, answer: Answer
+    ) -> dict[str, Any]:
+        """Join the rows of an epoch, and return the counters of before."""
+        if ahead is not None:
+            answer.take_over(ahead.answer)
+            before, tables = ahead.before, ahead.rest(tables)
+        else:
+            before = self._windows.counters()
+            self._windows.advance(epoch)
+        self._windows.push(tables, answer)
+        return before
 
-    def _is_settled_as(self, job: Job, tables: Tables) -> bool:
-        """Whether nobody was faster with other parts; and the rows are what they were taken for."""
+    def _push_and_settle(
+        self, job: Job, parts: tuple[Part, ...], tables: Tables, ahead: Ahead | None,
+        answer: Answer,
+    ) -> dict[str, Any] | None:
+        """Join rows while it is made durable that the epoch is made of them.
+
+        Results are seen once it is. None, and nothing seen, if somebody was faster with others.
+        """
+
+        def settle() -> bool:
+            largest = self._rows.largest(tables)
+            manifest = self._log.settle(job.epoch, parts, largest, job.run)
+            if manifest.parts == parts:
+                answer.open()
+            return manifest.parts == parts
+
+        settling = self._disk.submit(settle)
+        try:
+            before = self._push(job.epoch, ahead, tables, answer)
+        finally:
+            wait([settling])
+        if settling.result():
+            return before
+        answer.take_back()
+        self._windows.drop()
+        return None
+
+    def _settled(self, job: Job) -> Tables:
+        """The rows of an epoch that is made of something already, perhaps of something else."""
+        manifest = self._log.settle(job.epoch, (), (None, None))
+        self._check_alike(job, manifest.run, manifest.parts)
+        return self._rows.read(job.epoch, manifest.parts)
+
+    def _is_of_schemas(self, tables: Tables) -> bool:
         schemas = [self._options.left, self._options.right]
-        return self._log.manifest(job.epoch).parts == job.parts and all(
+        return all(
             table.schema.equals(schema) for table, schema in zip(tables, schemas, strict=True)
         )
 

@@ -114,6 +114,7 @@ def test_a_head_start_that_fails_leaves_the_epoch_as_it_was(tmp_path, workers_of
     workers.held[0].run_ahead(source.job(1, parts=()), ".gone", [(0, 64, 100)])
     assert workers.held[0].epoch == 0
     workers.held[0].run_ahead(source.job(1, parts=()), ".cut off", [(0, 64, 100)])
+    workers.held[0]._thread.submit(int).result()  # before the command, which it would wait for
     batches, answer = workers.answer(1, 0)
     same_pairs(pairs_of(batches), expected[1])
     assert answer.report["recovered"]

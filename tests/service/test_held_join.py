@@ -2,6 +2,7 @@
 
 import itertools
 import tempfile
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from host.errors import EpochError, EvaluationError, JoinError, OptionError, Sta
 from host.partials import combine, partial_schema
 from host.service.answer import Answer
 from host.service.daemon import Daemon
+from host.service.held_join import HeldJoin
 from host.service.log import EpochLog
 from host.service.places import Place
 from host.spool import Part
@@ -103,10 +105,43 @@ def test_who_waits_for_an_answer_hears_of_it():
     assert [next(messages), next(messages)] == [None, None]
     rows = pa.record_batch({"a": [1]})
     answer.add(rows)
+    assert next(messages) is None
+    answer.open()
     assert next(messages) == rows.serialize()
     answer.fail(StateError("no more"))
     with pytest.raises(StateError, match=exactly("no more")):
         next(messages)
+
+
+def test_of_an_answer_that_failed_before_it_was_open_nothing_is_seen():
+    answer = Answer(0)
+    answer.add(pa.record_batch({"a": [1]}))
+    answer.fail(StateError("no more"))
+    with pytest.raises(StateError, match=exactly("no more")):
+        next(answer.messages())
+
+
+def test_rows_that_another_settles_differently_meanwhile_are_taken_back(tmp_path, workers_of):
+    """Two machines; the second one's manifest comes while the first one joins."""
+    tables = streams()
+    first, second = (Source(tmp_path, tables, SPLITS, "none", run=run) for run in "ab")
+    mine, other, expected, raced = workers_of(first), workers_of(second), first.expected(), []
+    settle = EpochLog.settle
+
+    def lose(log, epoch, *more):
+        if len(raced) == epoch:
+            raced.append(epoch)
+            same_pairs(other.run(epoch), expected[epoch])
+        return settle(log, epoch, *more)
+
+    mine.held[0] = HeldJoin(first.job(0), mine.engine)
+    mine.held[0]._log.settle = partial(lose, mine.held[0]._log)
+    for epoch, wanted in enumerate(expected):
+        batches, answer = mine.answer(epoch, 0)
+        same_pairs(pairs_of(batches), wanted)
+        assert answer.report["pairs"] == len(wanted)
+        assert answer.report["replayed"] == (epoch if sum(SPLITS[epoch]) else 0)
+    assert raced == [*range(len(SPLITS))]
 
 
 def test_windows_that_nobody_asks_for_are_let_go_and_come_back(tmp_path, monkeypatch):
