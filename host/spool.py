@@ -47,7 +47,7 @@ _ALIGNMENT = 64
 #: Rows after which somebody who reads along is told of them: a batch of the engine.
 AHEAD_ROWS = 1 << 16
 #: Rows of one stream, come to their end, that are worth telling of by themselves.
-_STREAM_ROWS = 1 << 12
+_STREAM_ROWS = 1 << 14
 
 Batches = list[pa.RecordBatch]
 #: A record batch in a file: whose rows, where it begins, how long it is.

@@ -179,8 +179,8 @@ class HeldJoin:
         if before is None:
             replayed += windows.reached(epoch)
             before = self._push(epoch, None, self._settled(job), answer)
+            self._log.expire(epoch)
         windows.epoch = epoch
-        self._log.expire(epoch)
         self._late = [(letter, rows) for letter, _, rows in windows.join.take_late()]
         done = {name: value - before[name] for name, value in windows.counters().items()}
         if not self._is_first:
@@ -221,9 +221,11 @@ class HeldJoin:
         def settle() -> bool:
             largest = self._rows.largest(tables)
             manifest = self._log.settle(job.epoch, parts, largest, job.run)
-            if manifest.parts == parts:
-                answer.open()
-            return manifest.parts == parts
+            if manifest.parts != parts:
+                return False
+            answer.open()
+            self._log.expire(job.epoch)
+            return True
 
         settling = self._disk.submit(settle)
         try:
