@@ -149,3 +149,12 @@ def test_whoever_reads_along_hears_of_every_message_or_of_none(tmp_path, told_ro
     if heard:
         told = [one for some in messages for one in some]
         assert told == messages_of(tmp_path, 0, part)[1]
+
+
+def test_whoever_reads_along_hears_of_a_stream_that_has_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr("host.spool._STREAM_ROWS", 4)
+    left, right = ((side, pa.record_batch({"x": [1, 2]})) for side in Side)
+    messages = []
+    write_part(tmp_path, 0, "a", [left, right, right, left, left, right],
+               lambda name, some: messages.append([side for side, *_ in some]))
+    assert messages == [[0, 1, 1], [0, 0], [1]]

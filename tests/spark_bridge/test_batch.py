@@ -28,6 +28,30 @@ def frames(spark, tmp_path_factory):
     spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
 
 
+#: What Python workers do when they start: take gateware that is as small as can be.
+_AT_START = """
+from pathlib import Path
+import host.backends.rtl_backend
+host.backends.rtl_backend.library_directory = lambda: Path({!r})
+"""
+
+
+@pytest.fixture
+def gateware(spark, small_cores, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(_AT_START.format(str(small_cores)))
+    spark.sparkContext.environment["PYTHONPATH"] = str(tmp_path)
+    yield
+    del spark.sparkContext.environment["PYTHONPATH"]
+
+
+def test_gateware_gives_the_pairs_of_sparks_join(frames, gateware):
+    found = stream_join(*frames, "l.i BETWEEN r.i - 2 AND r.i + 2", workers=2, backend="rtl",
+                        select=["l.id", "r.id"])
+    left, right = frames[0].alias("l"), frames[1].alias("r")
+    expected = left.join(right, F.expr("l.i BETWEEN r.i - 2 AND r.i + 2"))
+    same(rows_of(found), rows_of(expected.select("l.id", "r.id")))
+
+
 @pytest.mark.parametrize(("on", "window", "workers", "backend"), [
     ("l.f BETWEEN r.f - 1.5 AND r.f + 1.5", "none", None, "opencl"),
     ("l.i > r.i AND l.d < r.d", "none", 4, "numpy"),
