@@ -34,7 +34,8 @@ def with_report_column(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatc
 
 def report_row(report: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:
     """The row that carries a report, and nothing else."""
-    text = json.dumps({**report, "workers": 1})
+    known = {**report, "workers": 1}
+    text = json.dumps({name: known.get(name, 0) for name in METRICS})
     arrays = [pa.nulls(1, field.type) for field in [*schema][:-1]]
     return pa.RecordBatch.from_arrays([*arrays, pa.array([text])], schema=schema)
 
@@ -46,8 +47,8 @@ def observed(results: DataFrame, join: str, call: int, workers: int) -> DataFram
     """
     name = f"{PREFIX}{join}_{call}" if call > 1 else PREFIX + join
     # A list of reports costs every pair that passes 0.1 us more than the largest one does.
-    reports = F.array_compact(F.array(F.max(REPORT))) if workers == 1 else F.collect_list(REPORT)
-    seen = results.observe(name, _total(reports))
+    total = _read(F.max(REPORT)) if workers == 1 else _added_up(F.collect_list(REPORT))
+    seen = results.observe(name, total.alias(TOTAL))
     return seen.where(F.col(REPORT).isNull()).drop(REPORT)
 
 
@@ -58,25 +59,27 @@ def join_of(observation: str) -> str | None:
     return observation.removeprefix(PREFIX).partition("_")[0]
 
 
-def _total(reports: Column) -> Column:
+def _read(report: Column) -> Column:
+    """A report as a struct of all metrics."""
+    kinds = [f"{name} {'double' if name.endswith('_s') else 'long'}" for name in METRICS]
+    return F.from_json(report, ", ".join(kinds))
+
+
+def _added_up(reports: Column) -> Column:
     """All metrics of the workers' reports as one struct, out of one aggregate.
 
     Spark updates every aggregate with every pair that passes: ten of them would cost as much as
-    the rest of the way.
+    the rest of the way. And it plans every micro-batch anew, so that long expressions cost, too.
     """
-    none = F.struct(*[F.lit(0).cast(_kind(name)).alias(name) for name in METRICS])
 
     def added(total: Column, report: Column) -> Column:
-        return F.struct(*[_added(name, total[name], report).alias(name) for name in METRICS])
+        merged = {
+            name: F.greatest(total[name], report[name]) if how == "largest"
+            else total[name] + report[name]
+            for name, how in METRICS.items()
+        }
+        return F.struct(*[value.alias(name) for name, value in merged.items()])
 
-    return F.aggregate(reports, none, added).alias(TOTAL)
-
-
-def _added(name: str, total: Column, report: Column) -> Column:
-    own = F.coalesce(F.get_json_object(report, f"$.{name}").cast(_kind(name)), F.lit(0))
-    merged = F.greatest(total, own) if METRICS[name] == "largest" else total + own
-    return merged.cast(_kind(name))
-
-
-def _kind(name: str) -> str:
-    return "double" if name.endswith("_s") else "long"
+    return F.reduce(
+        F.transform(reports, _read), _read(F.lit(json.dumps(dict.fromkeys(METRICS, 0)))), added
+    )
