@@ -12,8 +12,8 @@ The windows are only a mirror of the log: whatever fails, they are dropped and m
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, NamedTuple
 
 from host.errors import EpochError, StateError
 from host.options_json import from_plain
@@ -29,6 +29,17 @@ __all__ = ["HeldJoin"]
 
 #: Counters that every worker has alike.
 _OF_ALL = ("tuples_left", "tuples_right", "late_left", "late_right")
+
+
+class _Settling(NamedTuple):
+    """An epoch on its way to the disk.
+
+    tables  its rows
+    done    whether it is made of them, for good
+    """
+
+    tables: Future[Tables]
+    done: Future[bool]
 
 
 class HeldJoin:
@@ -84,7 +95,11 @@ class HeldJoin:
                     )
             answer, self._job = Answer(job.epoch), job
             self._answer = answer
-            self._thread.submit(self._make, job, answer)
+            ahead = self._ahead
+            known = ahead is not None and ahead.job.epoch == job.epoch and not job.discard
+            # What was joined ahead stands right before the epoch: there is nothing to wait for.
+            settling = self._begin_to_settle(job, answer) if known else None
+            self._thread.submit(self._make, job, answer, settling)
             return answer
 
     def run_ahead(self, job: Job, name: str, messages: list[Message]) -> None:
@@ -98,10 +113,10 @@ class HeldJoin:
         self._thread.shutdown()
         self._disk.shutdown()
 
-    def _make(self, job: Job, answer: Answer) -> None:
+    def _make(self, job: Job, answer: Answer, settling: _Settling | None) -> None:
         begin = time.perf_counter()
         try:
-            report = self._discard(job) if job.discard else self._apply(job, answer)
+            report = self._discard(job) if job.discard else self._apply(job, answer, settling)
             report |= {"epoch": job.epoch, "seconds": time.perf_counter() - begin}
             answer.finish(report, self._late)
         except BaseException as error:
@@ -163,19 +178,30 @@ class HeldJoin:
 
     # The epoch that is asked for.
 
-    def _apply(self, job: Job, answer: Answer) -> dict[str, Any]:
-        epoch, windows = job.epoch, self._windows
-        parts = tuple(part for part in job.parts if any(part.rows))
-        ahead = self._taken_ahead(job)
+    def _apply(self, job: Job, answer: Answer, settling: _Settling | None) -> dict[str, Any]:
+        epoch, windows, ahead = job.epoch, self._windows, self._taken_ahead(job)
         # What it is made of may have been settled before, by this one or by somebody else.
-        tables = None if self._log.has(epoch) else self._rows.read(epoch, parts)
-        if ahead is not None and (tables is None or not self._is_of_schemas(tables)):
+        is_settled = settling is None and self._log.has(epoch)
+        if is_settled and ahead is not None:
             self._drop()
             ahead = None
-        replayed, before = windows.reached(epoch), None
-        answer.schema = windows.join.schema
-        if tables is not None:
-            before = self._push_and_settle(job, parts, tables, ahead, answer)
+        try:
+            replayed, before = windows.reached(epoch), None
+            answer.schema = windows.join.schema
+            if not is_settled:
+                settling = settling or self._begin_to_settle(job, answer)
+                tables = settling.tables.result()
+                if ahead is not None and not self._is_of_schemas(tables):
+                    self._drop()
+                    ahead, replayed = None, windows.reached(epoch)
+                before = self._push(epoch, ahead, tables, answer)
+        finally:
+            if settling is not None:
+                wait([settling.done])
+        if settling is not None and not settling.done.result():
+            answer.take_back()
+            windows.drop()
+            before = None
         if before is None:
             replayed += windows.reached(epoch)
             before = self._push(epoch, None, self._settled(job), answer)
@@ -209,17 +235,16 @@ class HeldJoin:
         self._windows.push(tables, answer)
         return before
 
-    def _push_and_settle(
-        self, job: Job, parts: tuple[Part, ...], tables: Tables, ahead: Ahead | None,
-        answer: Answer,
-    ) -> dict[str, Any] | None:
-        """Join rows while it is made durable that the epoch is made of them.
+    def _begin_to_settle(self, job: Job, answer: Answer) -> _Settling:
+        """Read an epoch's rows and make it durable that it is made of them.
 
-        Results are seen once it is. None, and nothing seen, if somebody was faster with others.
+        The answer is open from then on; it stays closed if somebody was faster with other rows.
         """
+        parts = tuple(part for part in job.parts if any(part.rows))
+        tables = self._disk.submit(self._rows.read, job.epoch, parts)
 
         def settle() -> bool:
-            largest = self._rows.largest(tables)
+            largest = self._rows.largest(tables.result())
             manifest = self._log.settle(job.epoch, parts, largest, job.run)
             if manifest.parts != parts:
                 return False
@@ -227,16 +252,7 @@ class HeldJoin:
             self._log.expire(job.epoch)
             return True
 
-        settling = self._disk.submit(settle)
-        try:
-            before = self._push(job.epoch, ahead, tables, answer)
-        finally:
-            wait([settling])
-        if settling.result():
-            return before
-        answer.take_back()
-        self._windows.drop()
-        return None
+        return _Settling(tables, self._disk.submit(settle))
 
     def _settled(self, job: Job) -> Tables:
         """The rows of an epoch that is made of something already, perhaps of something else."""
@@ -245,6 +261,7 @@ class HeldJoin:
         return self._rows.read(job.epoch, manifest.parts)
 
     def _is_of_schemas(self, tables: Tables) -> bool:
+        """Whether rows are what was joined ahead took them for."""
         schemas = [self._options.left, self._options.right]
         return all(
             table.schema.equals(schema) for table, schema in zip(tables, schemas, strict=True)
