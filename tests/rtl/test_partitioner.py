@@ -85,6 +85,16 @@ def test_entries_beyond_the_rows_do_not_count(kind, rows):
 
 
 @BOTH
+@pytest.mark.parametrize("entries", [5, 9, 11, 13])
+def test_every_partition_in_use_can_be_a_target(kind, entries):
+    """Also where the last number has zeros, behind a digit at which a search left its way."""
+    index = [10 * n if n < entries else -9 for n in range(16)]
+    bounds = [(b, b + 13) for b in range(-5, 165, 5)]
+    rows = 4 * entries
+    assert partitions_of(kind, index, rows, bounds) == expected(index, rows, bounds)
+
+
+@BOTH
 def test_equal_keys_across_partitions_give_the_lowest_of_them(kind):
     index = [7] * 16
     bounds = [(7, 8), (7, 8), (8, 9)]
