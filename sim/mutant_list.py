@@ -10,6 +10,7 @@ __all__ = ["MUTANTS", "TESTS"]
 
 _INSERTING = "tests/formal/test_stream_rules.py"
 _PROBING = "tests/formal/test_probing_rules.py"
+_WHOLE = "tests/formal/test_engine_rules.py"
 _ENGINE = ["tests/rtl/test_insertion_engine.py"]
 
 MUTANTS = (
@@ -23,7 +24,7 @@ TESTS = {
     "wide_merger": [["tests/rtl/test_wide_merger.py"]],
     "splitter": [["tests/rtl/test_splitter.py"], _ENGINE],
     "indexer": [["tests/rtl/test_indexer.py"], [_INSERTING, "-k", "indexer"]],
-    "insertion_engine": [["tests/rtl/test_memory.py"], _ENGINE],
+    "insertion_engine": [["tests/rtl/test_memory.py"], _ENGINE, [_WHOLE, "-k", "insertion"]],
     "boundary_generator": [
         ["tests/rtl/test_boundary_generator.py"], [_PROBING, "-k", "boundary_generator"],
     ],
@@ -31,6 +32,7 @@ TESTS = {
     "prober": [["tests/rtl/test_prober.py"], [_PROBING, "-k", "seeker or prober"]],
     "probing_engine": [
         ["tests/rtl/test_probing_engine.py"], [_PROBING, "-k", "packer or dealer or collector"],
+        [_WHOLE, "-k", "probing"],
     ],
     "word_prober": [
         ["tests/rtl/test_word_prober.py"], [_PROBING, "-k", "word_prober or searcher"],

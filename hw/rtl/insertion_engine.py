@@ -84,6 +84,7 @@ class InsertionEngine(wiring.Component):
                 "words": Out(range(main_words(params) + 1)),
             }
         )
+        self.begin = Signal()  # a command waits for its jobs to begin; an attribute for proofs
 
     def elaborate(self, platform):
         m = Module()
@@ -93,7 +94,7 @@ class InsertionEngine(wiring.Component):
         m.submodules.indexer = indexer = Indexer(self.params, self.address_bits)
         wiring.connect(m, indexer.main, wiring.flipped(self.new_main))
         wiring.connect(m, indexer.index, wiring.flipped(self.new_index))
-        begin = Signal()
+        begin = self.begin
         began = Signal()
         build = self._wide if self.design == "wide" else self._narrow
         build(m, command, begin, began, indexer.merged)

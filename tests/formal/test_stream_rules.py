@@ -25,32 +25,52 @@ TUPLE = data.StructLayout({"key": signed(3), "rid": 2})
 SMALL = JoinParams(subwindow=16, partitions=4, insert_buffer=8, mergers=2, lanes=2)
 
 
+def members_of(component):
+    """(Interface, name, member, depth) of all members of a component that are no interfaces."""
+
+    def walk(interface, signature, depth):
+        for name, member in signature.members.items():
+            # The signature of an In member is a flipped one, and so are those inside it.
+            if member.is_port or isinstance(_plain(member.signature), stream.Signature):
+                yield interface, name, member, depth
+                continue
+            parts = getattr(interface, name)
+            for part in parts if member.dimensions else [parts]:
+                yield from walk(part, member.signature, depth + 1)
+
+    return walk(component, component.signature, 0)
+
+
+def _plain(signature):
+    return signature.flip() if isinstance(signature, wiring.FlippedSignature) else signature
+
+
 def streams_of(component):
     """The streams of a component: inputs, outputs."""
     found = [], []
-
-    def walk(interface, signature):
-        for name, member in signature.members.items():
-            if member.is_port:
-                continue
-            # The signature of an In member is a flipped one, and so are those inside it.
+    for interface, name, member, _ in members_of(component):
+        if not member.is_port:
             flipped = isinstance(member.signature, wiring.FlippedSignature)
-            plain = member.signature.flip() if flipped else member.signature
             parts = getattr(interface, name)
-            for part in parts if member.dimensions else [parts]:
-                if isinstance(plain, stream.Signature):
-                    found[0 if flipped else 1].append(part)
-                else:
-                    walk(part, member.signature)
+            found[0 if flipped else 1].extend(parts if member.dimensions else [parts])
+    return found
 
-    walk(component, component.signature)
+
+def ports_of(component):
+    """The other inputs of a component: its registers, and what comes with an answer."""
+    found = [], []
+    for interface, name, member, depth in members_of(component):
+        if member.is_port and member.flow == In:
+            found[min(depth, 1)].append(Value.cast(getattr(interface, name)))
     return found
 
 
 class Harness(wiring.Component):
     """A component whose stream inputs are free but keep the contract.
 
-    Its outputs must keep it as well, unless that is proved elsewhere (`police` false).
+    Its outputs must keep it as well, unless that is proved elsewhere (`police` false). Its
+    registers have any values, which stay; claims may set them otherwise. Answers that do not wait
+    to be taken have any value in each cycle.
     """
 
     def __init__(self, dut, inputs, outputs, claims, *, police=True):
@@ -68,6 +88,9 @@ class Harness(wiring.Component):
         m = Module()
         m.submodules.dut = self.dut
         rules = Rules(m)
+        registers, answers = ports_of(self.dut)
+        m.d.comb += [register.eq(rules.constant(len(register))) for register in registers]
+        m.d.comb += [answer.eq(AnySeq(len(answer))) for answer in answers]
         for n, port in enumerate(self.inputs):
             m.d.comb += Value.cast(port.payload).eq(getattr(self, f"i{n}_payload"))
             m.d.comb += port.valid.eq(getattr(self, f"i{n}_valid"))
@@ -239,12 +262,9 @@ def test_a_short_queue_keeps_what_it_holds(tmp_path):
         # Whatever token is pushed as number n (modulo 8) is the token popped as number n.
         pushed = Signal(3)
         popped = Signal(3)
-        followed = Signal(3)
-        kept = Signal(3)
+        followed = rules.constant(3)
         value = Signal(2)
         seen = Signal()
-        m.d.comb += followed.eq(Mux(rules.started, kept, AnySeq(3)))
-        m.d.sync += kept.eq(followed)
         push = dut.i.valid & dut.i.ready
         pop = dut.o.valid & dut.o.ready
         m.d.sync += pushed.eq(pushed + push)
@@ -275,10 +295,7 @@ def test_an_arbiter_loses_and_doubles_no_token(tmp_path):
         chosen = dut.o.payload
         m.d.comb += Assert(dut.last < 3)
         for number, i in enumerate(dut.i):
-            magic = Signal(2, name=f"magic_{number}")
-            kept = Signal(2, name=f"kept_{number}")
-            m.d.comb += magic.eq(Mux(rules.started, kept, AnySeq(2)))
-            m.d.sync += kept.eq(magic)
+            magic = rules.constant(2)
             came = Signal(4, name=f"came_{number}")
             went = Signal(4, name=f"went_{number}")
             ours = (chosen.source == number) & (chosen.payload == magic)

@@ -78,7 +78,7 @@ def drive(script, make=SimulatedCore, params=PARAMS, **options):
     async def process(ctx):
         await script(Driver(core, ctx))
 
-    run(core, process)
+    run(core, process, cycles=2_000)
 
 
 def tuples_of(keys, first_rid=0):

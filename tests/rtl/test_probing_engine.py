@@ -82,7 +82,7 @@ def records_of(keys, probes, predicate, side, *, dense, chunk=1, params=PARAMS,
                 (word.data[n].start, word.data[n].end) for n in range(word.count)
             )
 
-    run(top, put, get)
+    run(top, put, get, cycles=2_000)
     return records
 
 
