@@ -21,7 +21,7 @@ MUTANTS = (
 #: Component -> arguments of the pytest runs that must kill its mutants, the quickest first.
 TESTS = {
     "merger": [["tests/rtl/test_merger.py"], [_INSERTING, "-k", "a_merger or merged_tuples"]],
-    "wide_merger": [["tests/rtl/test_wide_merger.py"]],
+    "wide_merger": [["tests/rtl/test_wide_merger.py"], ["tests/formal/test_wide_merging.py"]],
     "splitter": [["tests/rtl/test_splitter.py"], _ENGINE],
     "indexer": [["tests/rtl/test_indexer.py"], [_INSERTING, "-k", "indexer"]],
     "insertion_engine": [["tests/rtl/test_memory.py"], _ENGINE, [_WHOLE, "-k", "insertion"]],

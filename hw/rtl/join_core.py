@@ -170,7 +170,6 @@ class JoinCore(wiring.Component):
         with m.State("TAKE"):
             m.d.comb += self.commands.ready.eq(1)
             m.d.sync += command.eq(self.commands.payload)
-            m.d.sync += refused.eq(0)
             m.d.sync += turn.eq(0)
             table.forget()
             with m.If(self.commands.valid):
