@@ -151,7 +151,7 @@ MUTANTS = {
         ("m.d.sync += under_way[0].index.eq(word.index)", "pass", "a scan forgets its word"),
         ("m.d.sync += drained.eq(~finish & (drained | last_drained))",
          "m.d.sync += drained.eq(~finish)", "words of a frame stay for the next"),
-        ("emit.eq(answers & (room | ~state.final))", "emit.eq(answers)", "positions are lost"),
+        ("& (room | ~needs_room)", "", "positions are lost"),
         ("m.d.comb += self.bursts.o.ready.eq(took & word.last)",
          "m.d.comb += self.bursts.o.ready.eq(took)", "a burst lasts a word"),
     ),

@@ -56,7 +56,7 @@ class Seeker(wiring.Component):
         self.state = data.StructLayout(
             {
                 **target, "index": word_bits, "step": word_bits, "count": range(lanes + 1),
-                "final": 1, "parity": 1, "drain": 1, "end": 1,
+                "final": 1, "parity": 1, "drain": 1, "fetch": 1, "end": 1,
             }
         )
         self.burst = data.StructLayout(
@@ -83,14 +83,13 @@ class Seeker(wiring.Component):
         self.room = Signal(range(self.POSITIONS + 1), init=self.POSITIONS)
         self.searches = Signal(range(self.SEARCHES + 1))
         self.head_valid = Signal()
-        self.chosen = Signal(self.state)
-        self.chosen_valid = Signal()
         self.bound = Signal(self.state)
         self.bound_valid = Signal()
         self.word_valid = Signal()
         self.counting = Signal(4)
         self.under_way = [Signal(self.state, name=f"counting_{n}") for n in range(4)]
-        self.final = Signal()
+        self.leaves = Signal()  # of the last of these: its position is found
+        self.returns = Signal()  # or its search goes on
 
     def elaborate(self, platform):
         m = Module()
@@ -100,14 +99,15 @@ class Seeker(wiring.Component):
         wiring.connect(m, self.asking.o, wiring.flipped(self.words.requests))
         wiring.connect(m, self.out.o, wiring.flipped(self.positions))
         self._feed(m)
+        self._ask(m)
         self._tag(m)
         word, state, emitted = self._match(m)
         self._count(m, word, state, emitted)
         return m
 
     def _feed(self, m):
-        """Ask memory for the words of each bound, and let the bound follow them."""
-        waiting, bounds, bursts, again = self.waiting, self.bounds, self.bursts, self.again
+        """Let bounds enter, one after the other, behind the searches that go on."""
+        waiting, again = self.waiting, self.again
         # The bound in front is compared with the one that went before it.
         head = Signal(waiting.o.payload.shape(), init={"end": 1})
         fresh = Signal(init=1)
@@ -123,59 +123,60 @@ class Seeker(wiring.Component):
                     | (new.data.bound < head.data.bound)
                 )
 
-        # Either a search that goes on or the head becomes `chosen`, and then asks for its words.
-        chosen = self.chosen
-        fetch = Signal()
-        free = Signal()
+        # A search that goes on cannot wait: the head enters the queue when none comes around.
         fetched = Signal()  # this frame has asked for words
         parity = Signal()
         fetches = Signal()
         m.d.comb += fetches.eq(~head.end & (fresh | ~self.dense))
-        m.d.comb += again.o.ready.eq(free)
-        # Registers: one search can enter before they are seen.
+        # Registers: one bound can enter before they are seen.
         quiet = Signal(init=1)
         may_enter = Signal(init=1)
-        entered = Signal()
+        entered = go & ~self.dense
         m.d.sync += quiet.eq((self.searches == 0) & ~entered)
         m.d.sync += may_enter.eq(self.dense | (self.searches <= self.SEARCHES - 2))
-        allowed = Mux(head.end, quiet, may_enter)
-        m.d.comb += go.eq(self.head_valid & allowed & free & ~again.o.valid)
+        allowed = Signal()
+        m.d.comb += allowed.eq(self.head_valid & Mux(head.end, quiet, may_enter))
+        m.d.comb += go.eq(allowed & again.i.ready & ~self.returns)
         with m.If(go):
             m.d.sync += fetched.eq(self.dense & ~head.end)
             m.d.sync += parity.eq(parity ^ (fetches & self.dense))
-        with m.If(free):
-            m.d.sync += self.chosen_valid.eq(again.o.valid | go)
-            m.d.sync += chosen.eq(again.o.payload)
-            m.d.sync += fetch.eq(1)
-            with m.If(~again.o.valid):
-                m.d.sync += chosen.eq(0)
-                m.d.sync += chosen.bound.eq(head.data.bound)
-                m.d.sync += chosen.partition.eq(head.data.partition)
-                m.d.sync += chosen.final.eq(self.dense | (self.word_bits == 0))
-                m.d.sync += chosen.end.eq(head.end)
-                m.d.sync += chosen.drain.eq(fetched)
-                m.d.sync += chosen.parity.eq(parity ^ (fetches & self.dense))
-                m.d.sync += fetch.eq(fetches)
+        entering = again.i.payload
+        m.d.comb += again.i.valid.eq(self.returns | allowed)
+        with m.If(self.returns):
+            m.d.comb += entering.eq(self.under_way[3])
+            m.d.comb += entering.fetch.eq(1)
+        with m.Else():
+            m.d.comb += entering.bound.eq(head.data.bound)
+            m.d.comb += entering.partition.eq(head.data.partition)
+            m.d.comb += entering.final.eq(self.dense | (self.word_bits == 0))
+            m.d.comb += entering.end.eq(head.end)
+            m.d.comb += entering.drain.eq(fetched)
+            m.d.comb += entering.parity.eq(parity ^ (fetches & self.dense))
+            m.d.comb += entering.fetch.eq(fetches)
 
+        # An end is among the searches: `again` has room for all that go around.
+        left = self.out.i.valid & ~self.dense
+        m.d.sync += self.searches.eq(self.searches + entered - left)
+
+    def _ask(self, m):
+        """Ask memory for the words of each bound, and let the bound follow them."""
+        again, bounds, bursts, asking = self.again, self.bounds, self.bursts, self.asking
+        chosen = again.o.payload
         room = Signal()
         index = Signal(self.word_bits)
-        m.d.comb += room.eq(bounds.i.ready & bursts.i.ready & self.asking.i.ready)
-        m.d.comb += free.eq(room | ~self.chosen_valid)
+        m.d.comb += room.eq(bounds.i.ready & bursts.i.ready & asking.i.ready)
+        m.d.comb += again.o.ready.eq(room)
         m.d.comb += index.eq(chosen.index | chosen.step)
-        m.d.comb += bounds.i.valid.eq(self.chosen_valid & room)
+        m.d.comb += bounds.i.valid.eq(again.o.valid & room)
         m.d.comb += bounds.i.payload.eq(chosen)
-        m.d.comb += bursts.i.valid.eq(self.chosen_valid & room & fetch)
+        fetch = again.o.valid & room & chosen.fetch
+        m.d.comb += bursts.i.valid.eq(fetch)
         m.d.comb += bursts.i.payload.partition.eq(chosen.partition)
         m.d.comb += bursts.i.payload.index.eq(index)
         m.d.comb += bursts.i.payload.parity.eq(chosen.parity)
-        m.d.comb += self.asking.i.valid.eq(self.chosen_valid & room & fetch)
-        m.d.comb += self.asking.i.payload.address.eq(self.base + Cat(index, chosen.partition))
-        m.d.comb += self.asking.i.payload.count.eq(Mux(self.dense, self.words_in_partition, 1))
-
-        left = Signal()
-        m.d.comb += entered.eq(go & ~head.end & ~self.dense)
-        m.d.comb += left.eq(self.out.i.valid & ~self.out.i.payload.end & ~self.dense)
-        m.d.sync += self.searches.eq(self.searches + entered - left)
+        m.d.comb += asking.i.valid.eq(fetch)
+        m.d.comb += asking.i.payload.address.eq(self.base + Cat(index, chosen.partition))
+        m.d.comb += asking.i.payload.count.eq(Mux(self.dense, self.words_in_partition, 1))
 
     def _tag(self, m):
         """A word of memory with its place, and which of its lanes are stored tuples."""
@@ -212,25 +213,26 @@ class Seeker(wiring.Component):
         next_word, next_state = self.tagged.o, self.bounds.o
         # What this cycle does, decided in the cycle before.
         passes = Signal()  # the word goes: before the bound, or of no use to the frame's end
-        answers = Signal()  # the bound goes, if its position has room
+        answers = Signal()  # the bound goes
+        spends = Signal()  # and takes the word with it, which no other search needs
         room = Signal()  # a register: one position can be spent before it is seen
         drained = Signal()
         at_end = bound_valid & state.end
         last_drained = passes & at_end & word.last
-        emit = Signal()
         finish = Signal()
         shift_word = Signal()
         shift_bound = Signal()
         m.d.sync += room.eq(self.room >= 2)
-        m.d.comb += finish.eq(at_end & (~state.drain | drained) & room)
-        m.d.comb += emit.eq(answers & (room | ~state.final))
-        m.d.comb += shift_word.eq(passes | (emit & ~self.dense) | ~word_valid)
-        m.d.comb += shift_bound.eq(emit | finish | ~bound_valid)
-        # A scan takes a bound only when its word is there, so that one of the two comparisons
-        # below knows both.
+        m.d.comb += finish.eq(at_end & (~state.drain | drained))
+        m.d.comb += shift_word.eq(passes | spends | ~word_valid)
+        m.d.comb += shift_bound.eq(answers | finish | ~bound_valid)
+        # A bound is taken only when its position has room. A scan takes it only when its word is
+        # there, so that one of the two comparisons below knows both.
         takes_bound = Signal()
+        needs_room = next_state.payload.final | next_state.payload.end
         m.d.comb += takes_bound.eq(
             next_state.valid & (~self.dense | ~shift_word | next_state.payload.end)
+            & (room | ~needs_room)
         )
         m.d.comb += next_word.ready.eq(shift_word)
         m.d.comb += next_state.ready.eq(shift_bound & takes_bound)
@@ -246,6 +248,7 @@ class Seeker(wiring.Component):
             below = self._passes(w, s)
             m.d.sync += passes.eq(both & Mux(s.end, drains, below))
             m.d.sync += answers.eq(both & ~s.end & ~below)
+            m.d.sync += spends.eq(both & ~s.end & ~below & ~self.dense)
 
         with m.If(shift_word & shift_bound):
             # The next word of a search always answers its next bound.
@@ -253,6 +256,7 @@ class Seeker(wiring.Component):
             ends = next_state.payload.end
             m.d.sync += passes.eq(both & ends & next_state.payload.drain)
             m.d.sync += answers.eq(both & ~ends)
+            m.d.sync += spends.eq(both & ~ends & ~self.dense)
         with m.Elif(shift_word):
             drains = state.drain & ~drained & ~last_drained
             decide(next_word.valid & bound_valid, next_word.payload, state, drains)
@@ -261,10 +265,10 @@ class Seeker(wiring.Component):
 
         spent = Signal()
         returned = Signal()
-        m.d.comb += spent.eq(finish | (emit & state.final))
+        m.d.comb += spent.eq(next_state.valid & next_state.ready & needs_room)
         m.d.comb += returned.eq(self.out.o.valid & self.out.o.ready)
         m.d.sync += self.room.eq(self.room - spent + returned)
-        return word, state, emit | finish
+        return word, state, answers | finish
 
     def _passes(self, word, state):
         """Whether all of the word comes before the bound, and another word of it follows."""
@@ -305,15 +309,13 @@ class Seeker(wiring.Component):
         halved = Mux(now.step == 0, self.words_in_partition >> 1, now.step >> 1)
         m.d.sync += then.step.eq(halved)
         m.d.sync += then.final.eq(self.dense | (halved <= 1))
-        final = self.final
-        m.d.sync += final.eq(now.end | now.final)
+        m.d.sync += self.leaves.eq(self.counting[2] & (now.end | now.final))
+        m.d.sync += self.returns.eq(self.counting[2] & ~(now.end | now.final))
 
-        out, again = self.out, self.again
+        out = self.out
         lane_bits = (lanes - 1).bit_length()
-        m.d.comb += out.i.valid.eq(self.counting[3] & final)
+        m.d.comb += out.i.valid.eq(self.leaves)
         m.d.comb += out.i.payload.end.eq(then.end)
         m.d.comb += out.i.payload.data.eq(
             Cat(C(0, lane_bits), then.index, then.partition) + then.count
         )
-        m.d.comb += again.i.valid.eq(self.counting[3] & ~final)
-        m.d.comb += again.i.payload.eq(then)
