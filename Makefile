@@ -5,6 +5,7 @@ SHELL := /bin/bash
 
 MINUTES ?= 10
 N ?= 20
+FAULTS ?= 1000000
 SIM ?= verilator
 BOARD ?= ulx3s
 PACKAGES := $(wildcard host hw sim spark_bridge bench tools)
@@ -56,7 +57,8 @@ quick: setup  ## the tests of about half a minute
 demo: setup  ## two real streams joined in Spark, from its refusal to a checked answer
 	@$(RUN) .venv/bin/python -m bench.demo
 
-soak: setup  ## random joins against the reference for MINUTES=10
+soak: setup  ## random joins against the reference for MINUTES=10, and FAULTS=1000000 on a board's link
+	@$(RUN) .venv/bin/python -m tests.boards.conversation --faults $(FAULTS)
 	@end=$$(( $$(date +%s) + 60 * $(MINUTES) )); \
 	while [ $$(date +%s) -lt $$end ]; do \
 		seed=$$(date +%s); echo "soak: seed $$seed, $$(( end - seed )) s left"; \

@@ -27,9 +27,10 @@ from hw.rtl.digest import gateware_digest, library_directory
 from hw.rtl.engine_words import head_layout
 from hw.rtl.layouts import fields_of
 from sim.elaborate import short_verilog
+from sim.sdram_board import CoreWithChip
 from sim.verilated import QUICK, compile_library
 
-__all__ = ["SimulatedBoard", "build_board"]
+__all__ = ["SimulatedBoard", "build_board", "load_board"]
 
 HARNESS = Path(__file__).with_name("board_harness.cpp")
 #: Clock cycles of a bit on the simulated line; a real one has more, the board cannot tell.
@@ -46,12 +47,13 @@ def build_board(board=ULX3S, *, where=None):
     """
     folder = Path(where or library_directory()) / "board"
     folder.mkdir(parents=True, exist_ok=True)
-    made_of = repr((gateware_digest("boards"), board.name, HARNESS.read_text(), QUICK))
+    made_of = repr((gateware_digest("boards"), board.name, board.params, board.slots, board.sdram,
+                    HARNESS.read_text(), QUICK))
     digest = hashlib.sha256(made_of.encode()).hexdigest()[:20]
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if find(digest, folder) is None:
-            top = board_top(board, digest, DIVISOR)
+            top = board_top(board, digest, DIVISOR, CoreWithChip)
             text = short_verilog(top, "core")
             with tempfile.TemporaryDirectory(prefix="board-", dir=folder) as directory:
                 library = compile_library(
@@ -75,7 +77,7 @@ class SimulatedBoard:
     """
 
     def __init__(self, folder, digest, spoil_in=bytes, spoil_out=bytes):
-        self._library = _load(folder / find(digest, folder).file)
+        self._library = load_board(folder / find(digest, folder).file)
         self._handle = ctypes.c_void_p(self._library.board_open())
         self._spoil_in, self._spoil_out = spoil_in, spoil_out
         self._master, self._slave = pty.openpty()
@@ -134,7 +136,8 @@ class SimulatedBoard:
                 os.write(self._master, self._spoil_out(room[:came].tobytes()))
 
 
-def _load(path):
+def load_board(path):
+    """The library of a simulated board."""
     library = ctypes.CDLL(str(path))
     pointer, number = ctypes.c_void_p, ctypes.c_uint64
     library.board_open.restype = pointer

@@ -1,4 +1,4 @@
-"""A mutant: one replacement in the text of one file of hw/rtl, and what it breaks."""
+"""A mutant: one replacement in the text of one file of the gateware, and what it breaks."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -7,7 +7,7 @@ __all__ = ["Mutant", "of"]
 
 
 class Mutant(NamedTuple):
-    """`old` becomes `new` in `file` of hw/rtl; `breaks` says what goes wrong then."""
+    """`old` becomes `new` in `file` of hw; `breaks` says what goes wrong then."""
 
     file: str
     old: str
@@ -24,5 +24,8 @@ class Mutant(NamedTuple):
 
 
 def of(file: str, *rows: tuple[str, str, str]) -> list[Mutant]:
-    """Mutants of one file, each as its old text, its new text and what it breaks."""
-    return [Mutant(file, *row) for row in rows]
+    """Mutants of one file, each as its old text, its new text and what it breaks.
+
+    Without a folder it is a file of hw/rtl.
+    """
+    return [Mutant(file if "/" in file else f"rtl/{file}", *row) for row in rows]

@@ -4,7 +4,14 @@ Only mutants that change what a component answers are listed: one that is merely
 cycle figures to find.
 """
 
-from sim import core_mutants, insertion_mutants, probing_mutants, word_mutants
+from sim import (
+    core_mutants,
+    insertion_mutants,
+    link_mutants,
+    probing_mutants,
+    tree_mutants,
+    word_mutants,
+)
 
 __all__ = ["MUTANTS", "TESTS"]
 
@@ -15,7 +22,7 @@ _ENGINE = ["tests/rtl/test_insertion_engine.py"]
 
 MUTANTS = (
     insertion_mutants.MUTANTS | probing_mutants.MUTANTS | word_mutants.MUTANTS
-    | core_mutants.MUTANTS
+    | core_mutants.MUTANTS | tree_mutants.MUTANTS | link_mutants.MUTANTS
 )
 
 #: Component -> arguments of the pytest runs that must kill its mutants, the quickest first.
@@ -40,4 +47,10 @@ TESTS = {
     "banked_memory": [["tests/rtl/test_banked_memory.py"]],
     "join_core": [["tests/rtl/test_join_core.py"]],
     "slot_table": [["tests/rtl/test_slot_table.py"]],
+    "distribution_tree": [["tests/rtl/test_distribution_tree.py"]],
+    "collection_tree": [["tests/rtl/test_collection_tree.py"]],
+    "punctuator": [["tests/rtl/test_punctuator.py", "-k", "punctuator"]],
+    "combiner": [["tests/rtl/test_punctuator.py", "-k", "combiner"]],
+    "frame_receiver": [["tests/boards/test_frame_receiver.py"]],
+    "frame_transmitter": [["tests/boards/test_frame_transmitter.py"]],
 }

@@ -29,11 +29,11 @@ PATIENCE_S, PATIENCE = 60, 10
 
 def _copy(tree, mutant):
     """Put the packages that the tests need into `tree`, broken by the mutant."""
-    for name in ("hw", "sim", "tests"):
+    for name in ("hw", "host", "sim", "tests"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tree)
     if mutant is not None:
-        folder = tree / "hw" / "rtl"
+        folder = tree / "hw"
         (folder / mutant.file).write_text(mutant.applied(folder))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from amaranth.vendor import LatticeECP5Platform
 
 from hw.boards.clock import Pll
+from hw.rtl.sdram import SdramTiming
 from hw.spec import JoinParams
 from hw.spec.link import BAUD
 
@@ -27,6 +28,7 @@ class Board:
     lights    for each of hw.boards.top.LEDS the pin of a light
     params    the engine that fills its chip
     slots     subwindows of each of its cores
+    sdram     its chip, where that holds the main arrays; it serves one core
     seed      of placement, the best of those that were tried
     """
 
@@ -38,7 +40,12 @@ class Board:
     lights: tuple[Pin, ...]
     params: JoinParams
     slots: int
+    sdram: SdramTiming | None = None
     seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.sdram and self.params.cores != 1:
+            raise ValueError(f"SDRAM serves one core, not {self.params.cores}")
 
     @property
     def divisor(self) -> int:

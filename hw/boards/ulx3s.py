@@ -1,12 +1,15 @@
 """The ULX3S with an LFE5U-85F, speed grade 6."""
 
+from dataclasses import replace
+
 from amaranth_boards.ulx3s import ULX3S_85F_Platform
 
 from hw.boards.board import Board
 from hw.boards.clock import Pll
+from hw.rtl.sdram import ULX3S_CHIP
 from hw.spec import JoinParams
 
-__all__ = ["ULX3S"]
+__all__ = ["ULX3S", "ULX3S_SDRAM"]
 
 ULX3S = Board(
     name="ulx3s",
@@ -21,4 +24,15 @@ ULX3S = Board(
         cores=2,
     ),
     slots=7,
+)
+
+#: The same board with one core whose main arrays are in its SDRAM: slower, and 32 times the window.
+ULX3S_SDRAM = replace(
+    ULX3S,
+    name="ulx3s-sdram",
+    params=JoinParams(
+        subwindow=1 << 16, partitions=1 << 10, insert_buffer=1 << 8, lanes=2, mergers=2, probers=2,
+        cores=1,
+    ),
+    sdram=ULX3S_CHIP,
 )

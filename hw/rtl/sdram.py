@@ -11,7 +11,7 @@ from amaranth.utils import exact_log2
 from hw.rtl.memory import BurstCounter, ReadPort, WritePort, write_layout
 from hw.rtl.plumbing import Queue
 
-__all__ = ["Command", "SdramMemory", "SdramPins", "SdramTiming", "ULX3S_CHIP"]
+__all__ = ["DATA_BITS", "Command", "SdramMemory", "SdramPins", "SdramTiming", "ULX3S_CHIP"]
 
 DATA_BITS = 16
 

@@ -15,15 +15,15 @@ class Cable:
 
     def __init__(self, seed, rate):
         self._rng = random.Random(seed)
-        self._rate = rate
+        self.rate = rate
         self._held = b""
         self.faults = 0
 
     def __call__(self, data):
         rng = self._rng
-        if not self._rate:
+        if not self.rate:
             return data
-        if rng.random() < 50 * self._rate:
+        if rng.random() < 50 * self.rate:
             self.faults += 1
             kind = rng.randrange(3)
             if kind == 0:
@@ -35,7 +35,7 @@ class Cable:
         out = bytearray(self._held)
         self._held = b""
         for byte in data:
-            out += self._spoiled(byte) if rng.random() < self._rate else bytes([byte])
+            out += self._spoiled(byte) if rng.random() < self.rate else bytes([byte])
         return bytes(out)
 
     def _spoiled(self, byte):

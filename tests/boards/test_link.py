@@ -3,41 +3,12 @@
 import random
 
 import pytest
-from amaranth.hdl import Module, Mux, ResetInserter, Signal
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from host.errors import LinkError
 from host.link import LinkEnd
-from hw.boards.link import BoardLink
 from hw.spec.link import FLAG, WINDOW, Kind, LinkFrame, frame_bytes
-
-
-class Echo(wiring.Component):
-    """A board that sends back what it receives; every 37th byte closes a frame."""
-
-    def __init__(self):
-        self.link = BoardLink(b"an echo")
-        super().__init__(
-            {"receive": In(stream.Signature(8)), "transmit": Out(stream.Signature(8)),
-             "reset": In(1)}
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.link = ResetInserter(self.reset)(self.link)
-        wiring.connect(m, wiring.flipped(self.receive), self.link.receive)
-        wiring.connect(m, self.link.transmit, wiring.flipped(self.transmit))
-        count = Signal(range(37))
-        commands, answers = self.link.commands, self.link.answers
-        m.d.comb += [answers.payload.byte.eq(commands.payload), answers.valid.eq(commands.valid)]
-        m.d.comb += [answers.payload.flush.eq(count == 36), commands.ready.eq(answers.ready)]
-        with m.If(commands.valid & commands.ready):
-            m.d.sync += count.eq(Mux(count == 36, 0, count + 1))
-        with m.If(self.link.restart):
-            m.d.sync += count.eq(0)
-        return m
+from sim.echo_board import Echo
 
 
 def none(data):
@@ -70,7 +41,7 @@ def faults(seed, rate):
 
 def talk(payload, *, there=none, back=none, cycles=60_000, reset_at=None):
     """Send payload to an echo; the host's end after all of it came back."""
-    board = Echo()
+    board = Echo(flush=37)
     end = LinkEnd(session=0x1234)
     end.send(payload)
     simulator = Simulator(board)

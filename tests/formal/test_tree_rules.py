@@ -4,7 +4,10 @@ import pytest
 from amaranth.hdl import *
 
 from hw.rtl.collection_tree import CollectionTree, CollectNode
+from hw.rtl.combiner import Combiner
 from hw.rtl.distribution_tree import DistributionTree
+from hw.rtl.punctuator import Punctuator
+from hw.spec import JoinParams
 from tests.formal.proofs import check, prove
 from tests.formal.test_stream_rules import Harness, inside_buffer
 
@@ -126,3 +129,75 @@ def test_a_collection_tree_that_is_fed_and_drained_never_rests_long(tmp_path):
         m.d.comb += Assert(idle < 8)
 
     check(Harness(dut, list(dut.i), [dut.o], claims), tmp_path, 14)
+
+
+SMALL = JoinParams(
+    subwindow=8, partitions=4, lanes=2, probers=2, mergers=2, insert_buffer=8, bands=1, cores=2
+)
+
+
+def count_results(m, port, name):
+    """Results that have passed, in a narrow counter."""
+    results = Signal(4, name=f"{name}_results")
+    with m.If(port.valid & port.ready & port.payload.present):
+        m.d.sync += results.eq(results + 1)
+    return results
+
+
+def test_a_combiner_loses_and_doubles_no_star_and_no_result(tmp_path):
+    """Of a token that is split, one star has gone already while the rest waits."""
+    dut = Combiner(SMALL, commands=4)
+
+    def claims(m, rules):
+        m.d.comb += Assume(token_is_sound(dut.results))
+        m.d.comb += Assert(token_is_sound(dut.answers))
+        out = dut.answers.payload
+        came, gone = count_stars(m, dut.results, "came"), count_stars(m, dut.answers, "gone")
+        held = Mux(dut.answers.valid, out.stars, 0)
+        m.d.comb += Assert((came + dut.split)[:8] == (gone + held)[:8])
+        results = count_results(m, dut.results, "came")
+        answered = count_results(m, dut.answers, "gone")
+        m.d.comb += Assert((results - answered)[:4] == (dut.answers.valid & out.present))
+        token = dut.results.payload
+        more = (token.stars != 0) & ((token.stars != 1) | token.present)
+        m.d.comb += Assert(~dut.split | (rules.waiting["i1"] & more))
+        # Only a star ends an answer, and a split follows it.
+        m.d.comb += Assert(~dut.answers.valid | ~out.last | ((out.stars == 1) & ~out.present))
+
+    prove(Harness(dut, [dut.sides, dut.results], [dut.answers], claims), tmp_path)
+
+
+def test_a_punctuator_sends_what_is_not_empty_and_every_star_that_is_due(tmp_path):
+    """Bounded: records and stars in are results and stars out, and those on the way."""
+    dut = Punctuator(SMALL, 1)
+
+    def claims(m, rules):
+        word = dut.records.payload
+        takes = dut.records.valid & dut.records.ready
+        with m.If(dut.records.valid):
+            m.d.comb += Assume(word.count <= Mux(word.end, 0, SMALL.lanes))
+        found = Signal(5)  # records that are not empty, and replies
+        due = Signal(5)  # stars that they ask for
+        new, stars = C(0), C(0)
+        since = dut.since
+        for lane in range(SMALL.lanes):
+            there = lane < word.count
+            record = word.data[lane]
+            new = new + (there & (record.start != record.end))
+            star = there & (since + 1 == dut.context.star_every)
+            stars = stars + star
+            since = Mux(star, 0, since + there)
+        replied = dut.replies.valid & dut.replies.ready
+        m.d.sync += found.eq(found + Mux(takes, new, 0) + replied)
+        m.d.sync += due.eq(due + Mux(takes, stars, 0) + replied)
+        out = dut.results.payload
+        sent, gone = count_stars(m, dut.results, "sent"), count_results(m, dut.results, "sent")
+        held = Mux(dut.results.valid, out.stars, 0)
+        waiting = dut.pending + dut.starred[0] + dut.starred[1]
+        m.d.comb += Assert((sent + held + waiting)[:5] == due)
+        kept = dut.kept[0] + dut.kept[1] + (dut.results.valid & out.present)
+        m.d.comb += Assert((gone + kept)[:4] == found[:4])
+
+    check(
+        Harness(dut, [dut.contexts, dut.records, dut.replies], [dut.results], claims), tmp_path, 7
+    )

@@ -2,9 +2,13 @@
 
 import random
 import zlib
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from hw.spec import tuple_dtype
+from hw.spec.engine_bytes import items_bytes
 from hw.spec.link import ESCAPE, FLAG, MOST_PAYLOAD, Deframer, Kind, LinkFrame, frame_bytes
 
 EVERY_BYTE = bytes(range(256))
@@ -25,6 +29,19 @@ def test_the_bytes_of_a_frame():
     sent = frame_bytes(LinkFrame(kind=Kind.ACK, session=0x0102, seq=3, ack=4, credit=5))
     body = bytes.fromhex("0402010304050000")
     assert sent == b"\x7e" + body + zlib.crc32(body).to_bytes(4, "little") + b"\x7e"
+
+
+def test_the_document_shows_the_bytes():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "protocol.md").read_text()
+    tuples = np.array([(-1, 0), (5, 1), (9, 2)], tuple_dtype(32))
+    shown = [
+        frame_bytes(LinkFrame(kind=Kind.HELLO, session=0x1234)),
+        frame_bytes(LinkFrame(kind=Kind.ACK, session=0x1234, ack=1, credit=8)),
+        frame_bytes(LinkFrame(kind=Kind.DATA, session=0x1234, credit=8, payload=b"\x10\x7e")),
+        items_bytes(tuples, 2),
+        items_bytes(np.array([5, 6, 7], np.int32), 2),
+    ]
+    assert [data.hex(" ") for data in shown if data.hex(" ") not in page] == []
 
 
 def test_bytes_may_come_one_by_one_and_share_flags():
