@@ -9,6 +9,7 @@ from amaranth.utils import exact_log2
 from hw.rtl.boundary_generator import bound_shape
 from hw.rtl.layouts import key_shape, word_layout
 from hw.rtl.memory import NO_COLLISIONS, BurstCounter, ReadPort, WritePort
+from hw.rtl.plumbing import Buffer
 from hw.rtl.searcher import Comparator, SearchPort
 from hw.spec import JoinParams
 
@@ -16,13 +17,14 @@ __all__ = ["BankedMemory"]
 
 
 class BankedMemory(wiring.Component):
-    """``depth`` words of tuples, keys and rids apart, the keys in `BANKS` banks by address.
+    """``depth`` words of tuples in `BANKS` banks by address, each with keys and rids apart.
 
     searches  ports of probers. Half of them share one port of each bank's blocks, half the other
               one; the first of those that want the same bank is served, the others wait. A bound
               goes to its bank and is compared there: a word of keys is far wider than a bound. An
-              answer comes 6 cycles after its request is taken
-    read      bursts of whole words, before searches, a word a cycle; a word comes 4 cycles after
+              answer comes 7 cycles after its request is taken, or later by the cycles that it
+              waits for its bank
+    read      bursts of whole words, before searches, a word a cycle; a word comes 6 cycles after
               its request is taken
     write     a word a cycle, before all else; it is there two cycles later
 
@@ -47,57 +49,75 @@ class BankedMemory(wiring.Component):
         )
         # Attributes, so that a proof can look inside.
         self.counter = BurstCounter(bits)
-        width = key_shape(params).width * params.lanes
-        self.keys = [
-            Memory(shape=unsigned(width), depth=depth >> self.bank_bits, init=[],
-                   attrs=NO_COLLISIONS)
-            for _ in range(self.BANKS)
-        ]
+        #: Who waits for a bank stands near the banks, wherever the probers are.
+        self.asking = [Buffer(port.requests.payload.shape()) for port in self.searches]
+        rows = depth >> self.bank_bits
+        key, rid = key_shape(params), word.elem_shape.members["rid"]
+        self.keys = [self._cells(key, rows) for _ in range(self.BANKS)]
+        self.rids = [self._cells(rid, rows) for _ in range(self.BANKS)]
+
+    def _cells(self, shape, rows):
+        width = Shape.cast(shape).width * self.params.lanes
+        return Memory(shape=unsigned(width), depth=rows, init=[], attrs=NO_COLLISIONS)
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.counter = counter = self.counter
-        wiring.connect(m, wiring.flipped(self.read.requests), counter.bursts)
-        whole = counter.addresses
+        for n, (asking, port) in enumerate(zip(self.asking, self.searches, strict=True)):
+            m.submodules[f"asking_{n}"] = asking
+            wiring.connect(m, wiring.flipped(port.requests), asking.i)
+        whole = self._whole(m)
         half = -(-len(self.searches) // 2)
         # What each port of the blocks serves, the first first: (valid, address, bound or none).
         asks = [
-            (port.requests.valid, port.requests.payload.address, port.requests.payload.bound)
-            for port in self.searches
+            (asking.o.valid, asking.o.payload.address, asking.o.payload.bound)
+            for asking in self.asking
         ]
-        sides = ([(whole.valid, whole.payload, None), *asks[:half]], asks[half:])
+        sides = ([(whole.valid, whole.address, None), *asks[:half]], asks[half:])
         written = self._written(m)
-        grants, words, found = ([], []), ([], []), ([], [])
+        grants, found, words = ([], []), ([], []), []
         for bank in range(self.BANKS):
-            m.submodules[f"bank_{bank}"] = cells = self.keys[bank]
-            writes = Signal(name=f"writes_{bank}")
-            m.d.comb += writes.eq(
-                written.valid & (written.write.address[: self.bank_bits] == bank)
-            )
+            rows = []
             for side, readers in enumerate(sides):
                 name = f"{bank}_{side}"
                 # The second port of the blocks is also the one that writes.
-                held = writes if side else C(0)
+                held = written.banks[bank] if side else C(0)
                 granted, row, bound = self._arbitrate(m, name, bank, readers, held)
-                keys = self._fetch(m, name, cells, row, held, written.write)
+                keys = self._search(m, name, bank, row, held, written)
                 grants[side].append(granted[-half:])
-                words[side].append(keys)
                 found[side].append(self._compare(m, name, bound, keys))
-        for number, port in enumerate(self.searches):
+                rows.append((row, keys))
+            (read_row, read_keys), (write_row, _) = rows
+            words.append((read_keys, self._rids(m, bank, read_row, write_row, written)))
+        for number, (port, asking) in enumerate(zip(self.searches, self.asking, strict=True)):
             side = int(number >= half)
             taken = Cat(granted[number - side * half] for granted in grants[side]).any()
-            m.d.comb += port.requests.ready.eq(taken)
-            self._answer(m, number, port, found[side])
-        m.d.comb += whole.ready.eq(1)
-        self._deliver(m, whole, words[0], self._rids(m, whole.payload, written))
+            m.d.comb += asking.o.ready.eq(taken)
+            self._answer(m, number, port, asking.o, found[side])
+        self._deliver(m, whole, words)
         return m
 
+    def _whole(self, m):
+        """The address of a whole word that is asked for now; it came a cycle before."""
+        m.submodules.counter = counter = self.counter
+        wiring.connect(m, wiring.flipped(self.read.requests), counter.bursts)
+        whole = Signal(data.StructLayout({"valid": 1, "address": self.address_bits}))
+        m.d.comb += counter.addresses.ready.eq(1)
+        m.d.sync += whole.valid.eq(counter.addresses.valid)
+        m.d.sync += whole.address.eq(counter.addresses.payload)
+        return whole
+
     def _written(self, m):
-        """What is written now: it came a cycle before, so that who writes is far from who waits."""
+        """What is written now, and to which of the banks; it came a cycle before, so that who
+        writes is far from who waits.
+        """
         writes = self.write.writes
-        written = Signal(data.StructLayout({"valid": 1, "write": writes.payload.shape()}))
+        written = Signal(
+            data.StructLayout({"banks": self.BANKS, "write": writes.payload.shape()})
+        )
         m.d.comb += writes.ready.eq(1)
-        m.d.sync += written.valid.eq(writes.valid)
+        for bank in range(self.BANKS):
+            here = writes.payload.address[: self.bank_bits] == bank
+            m.d.sync += written.banks[bank].eq(writes.valid & here)
         m.d.sync += written.write.eq(writes.payload)
         return written
 
@@ -121,24 +141,40 @@ class BankedMemory(wiring.Component):
                     m.d.sync += bound.eq(wanted)
         return grants, row, bound
 
-    def _fetch(self, m, name, cells, row, held, write):
+    def _search(self, m, name, bank, row, held, written):
         """The keys of that row, two cycles later; or the row is written, where one is `held`."""
+        cells = self.keys[bank]
         read = cells.read_port()
         m.d.comb += read.addr.eq(row)
-        if not isinstance(held, Const):
+        if isinstance(held, Const):
+            m.submodules[f"keys_{bank}"] = cells
+        else:
             port = cells.write_port()
             m.d.sync += port.en.eq(held)
             m.d.comb += port.addr.eq(row)
             with m.If(held):
-                m.d.sync += row.eq(write.address[self.bank_bits :])
-                m.d.sync += port.data.eq(Cat(lane.key for lane in write.word))
+                m.d.sync += row.eq(written.write.address[self.bank_bits :])
+                m.d.sync += port.data.eq(Cat(lane.key for lane in written.write.word))
             m.d.comb += read.en.eq(~port.en)
-        # Block RAM is slow to answer: a register takes the word before it travels.
-        keys = Signal(
-            data.ArrayLayout(key_shape(self.params), self.params.lanes), name=f"keys_{name}"
-        )
-        m.d.sync += Value.cast(keys).eq(read.data)
-        return keys
+        return self._taken(m, f"keys_{name}", read)
+
+    def _rids(self, m, bank, read_row, write_row, written):
+        """The rids of the row that is read, two cycles later; the other row may be written."""
+        m.submodules[f"rids_{bank}"] = cells = self.rids[bank]
+        port = cells.write_port()
+        m.d.sync += port.en.eq(written.banks[bank])
+        m.d.comb += port.addr.eq(write_row)
+        with m.If(written.banks[bank]):
+            m.d.sync += port.data.eq(Cat(lane.rid for lane in written.write.word))
+        read = cells.read_port()
+        m.d.comb += read.addr.eq(read_row)
+        return self._taken(m, f"rids_{bank}_0", read)
+
+    def _taken(self, m, name, read):
+        """Block RAM is slow to answer: a register takes the word before it travels."""
+        taken = Signal.like(read.data, name=name)
+        m.d.sync += taken.eq(read.data)
+        return taken
 
     def _compare(self, m, name, bound, keys):
         """What a search finds here, four cycles after its row; whose it is, it knows."""
@@ -146,26 +182,27 @@ class BankedMemory(wiring.Component):
         waiting = [Signal.like(bound, name=f"bound_{name}_{n}") for n in range(2)]
         m.d.sync += [waiting[0].eq(bound), waiting[1].eq(waiting[0])]
         m.d.comb += comparator.bound.eq(waiting[1])
-        m.d.comb += comparator.keys.eq(keys)
+        m.d.comb += Value.cast(comparator.keys).eq(keys)
         return comparator.found.count
 
-    def _answer(self, m, number, port, found):
+    def _answer(self, m, number, port, asked, found):
         """The count of the bank that the search went to, in its time."""
-        taken = port.requests.valid & port.requests.ready
-        here, bank = self._later(m, f"search_{number}", taken, port.requests.payload.address, 5)
+        taken = asked.valid & asked.ready
+        here, bank = self._later(m, f"search_{number}", taken, asked.payload.address, 5)
         m.d.sync += port.found.valid.eq(here)
         m.d.sync += port.found.count.eq(Array(found)[bank])
 
-    def _deliver(self, m, whole, keys, rids):
-        """Whole words, whose rids nobody else reads."""
-        words, lanes = self.read.words, self.params.lanes
-        here, bank = self._later(m, "whole", whole.valid, whole.payload, 3)
-        chosen = Signal.like(keys[0], name="whole_keys")
-        m.d.comb += Value.cast(chosen).eq(Array(Value.cast(bank_keys) for bank_keys in keys)[bank])
-        m.d.comb += words.valid.eq(here)
+    def _deliver(self, m, whole, words):
+        """Whole words, each from its bank; nobody else reads rids."""
+        lanes, read = self.params.lanes, self.read.words
+        here, bank = self._later(m, "whole", whole.valid, whole.address, 3)
+        m.d.sync += read.valid.eq(here)
+        keys = Array(keys for keys, _ in words)[bank]
+        rids = Array(rids for _, rids in words)[bank]
         for lane in range(lanes):
-            m.d.comb += words.payload[lane].key.eq(chosen[lane])
-            m.d.comb += words.payload[lane].rid.eq(rids[lane])
+            for name, part in (("key", keys), ("rid", rids)):
+                field = Value.cast(read.payload[lane][name])
+                m.d.sync += field.eq(part.word_select(lane, len(field)))
 
     def _later(self, m, name, taken, address, cycles):
         """After so many cycles: whether a word was asked for, and its bank."""
@@ -176,20 +213,3 @@ class BankedMemory(wiring.Component):
             bank = Signal(self.bank_bits, name=f"{name}_bank_{n}")
             m.d.sync += [here.eq(now), bank.eq(its_bank)]
         return here, bank
-
-    def _rids(self, m, address, written):
-        """The rids of a word, three cycles later."""
-        rid = self.read.words.payload[0].rid.shape()
-        shape = data.ArrayLayout(rid, self.params.lanes)
-        m.submodules.rids = cells = Memory(
-            shape=unsigned(shape.size), depth=self.depth, init=[], attrs=NO_COLLISIONS
-        )
-        port = cells.write_port()
-        m.d.sync += port.en.eq(written.valid)
-        m.d.sync += port.addr.eq(written.write.address)
-        m.d.sync += port.data.eq(Cat(lane.rid for lane in written.write.word))
-        read = cells.read_port()
-        m.d.sync += read.addr.eq(address)
-        rids = Signal(shape)
-        m.d.sync += Value.cast(rids).eq(read.data)
-        return rids

@@ -93,6 +93,7 @@ class PipelinedPartitioner(Partitioner):
         super().__init__(params, arrays)
         self.levels = (index_entries(params) - 1).bit_length()
         self.quick = min(self.QUICK, self.levels)
+        self.entry = Signal.like(self.entries.payload)
         # What holds a token, for proofs.
         slow = self.levels - self.quick
         self.valid = Signal(1 + self.quick + 2 * slow + (slow > 0))
@@ -142,6 +143,7 @@ class PipelinedPartitioner(Partitioner):
         """Take entries; return the last partition that holds a tuple, 0 where none does."""
         last = Signal(self.bits)
         m.d.comb += self.entries.ready.eq(1)
+        m.d.sync += self.entry.eq(self.entries.payload)
         rows = self.params.partition_rows
         m.d.sync += last.eq(Mux(self.rows == 0, 0, (self.rows - 1) // rows))
         return last
@@ -155,12 +157,13 @@ class PipelinedPartitioner(Partitioner):
         cells = Memory(shape=key_shape(self.params), depth=depth, init=[], attrs=attrs)
         m.submodules[f"level_{level}"] = cells
         write = cells.write_port()
-        entry = self.entries.payload
-        slot = entry.partition.bit_select(self.bits - level, level) if level else C(0, 0)
-        # This level's entries are the odd multiples of its step.
-        mine = entry.partition[: self.bits - level] == self._step(level)
-        m.d.comb += write.en.eq(self.entries.valid & mine)
+        # This level's entries are the odd multiples of its step. They are written a cycle later,
+        # because a level is far from who writes it.
+        mine = self.entries.payload.partition[: self.bits - level] == self._step(level)
+        m.d.sync += write.en.eq(self.entries.valid & mine)
+        entry = self.entry
         m.d.comb += write.data.eq(entry.key)
+        slot = entry.partition.bit_select(self.bits - level, level) if level else C(0, 0)
         entered = self._address(level, slot, entry.array)
         reads = {}
         for side, partition in partitions.items():

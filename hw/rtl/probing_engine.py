@@ -143,14 +143,19 @@ class ProbingEngine(wiring.Component):
         m.submodules[f"packer_{n}"] = packer = Packer(run_layout(self.params), lanes)
         wiring.connect(m, unpacker.o, generator.probes)
         wiring.connect(m, generator.bounds, partitioner.bounds)
-        # Registers, because the partitioners' memories lie all over a chip.
-        m.d.sync += partitioner.entries.payload.eq(self.entries.payload)
-        m.d.sync += partitioner.entries.valid.eq(self.entries.valid)
+        # From way to way, because the partitioners' memories lie all over a chip.
+        entries = self.partitioners[n - 1].entries if n else self.entries
+        m.d.sync += partitioner.entries.payload.eq(entries.payload)
+        m.d.sync += partitioner.entries.valid.eq(entries.valid)
         self._set(m, generator, "bands", "band_count", "explicit")
         self._set(m, partitioner, "array", "rows")
         if self.by_word:
             m.submodules[f"keys_{n}"] = waiting = Buffer(keys.payload.shape())
-            wiring.connect(m, packer.o, runs)
+            # A buffer, because the ways would see the collector's turn, and each other's ends, in
+            # the same cycle.
+            m.submodules[f"runs_{n}"] = answers = Buffer(runs.payload.shape())
+            wiring.connect(m, packer.o, answers.i)
+            wiring.connect(m, answers.o, runs)
             self._word_probers(m, n, partitioner.targets, packer.i)
         else:
             # Turns are long, so that bounds share scans: others go on meanwhile.
@@ -178,14 +183,11 @@ class ProbingEngine(wiring.Component):
             m.d.comb += prober.targets.payload.end.eq(o.payload.end)
             wiring.connect(m, prober.positions, getattr(join, f"i_{side}"))
             self._set(m, prober, "base", "rows")
-        # A register, because the comparison and the packer are too much for one cycle, and a
-        # buffer, because the probers would see the collector's turn in the same cycle.
-        m.submodules[f"answers_{n}"] = answers = Buffer(runs.payload.shape())
-        wiring.connect(m, answers.o, runs)
-        lo, hi, run = join.o.payload.lo, join.o.payload.hi, answers.i.payload
-        m.d.comb += join.o.ready.eq(~answers.i.valid | answers.i.ready)
+        # A register, because the comparison and the packer are too much for one cycle.
+        lo, hi, run = join.o.payload.lo, join.o.payload.hi, runs.payload
+        m.d.comb += join.o.ready.eq(~runs.valid | runs.ready)
         with m.If(join.o.ready):
-            m.d.sync += answers.i.valid.eq(join.o.valid)
+            m.d.sync += runs.valid.eq(join.o.valid)
             m.d.sync += run.end.eq(lo.end)
             m.d.sync += run.data.start.eq(lo.data)
             m.d.sync += run.data.end.eq(Mux(hi.data < lo.data, lo.data, hi.data))

@@ -103,8 +103,12 @@ class WordProber(wiring.Component):
         m.d.sync += self.counted.eq(found.valid)
         m.d.sync += position.eq(word + found.count)
         m.d.sync += end.eq(notes.o.payload.end)
+        # A copy that is this prober's own: whoever sets the rows is far from some probers.
+        rows = Signal.like(self.rows)
+        with m.If(self.room == self.ROOM):
+            m.d.sync += rows.eq(self.rows)
         out = self.out.i
         m.d.comb += out.valid.eq(self.counted)
         m.d.comb += out.payload.end.eq(end)
         # Memory beyond the rows has any keys.
-        m.d.comb += out.payload.data.eq(Mux(position < self.rows, position, self.rows))
+        m.d.comb += out.payload.data.eq(Mux(position < rows, position, rows))

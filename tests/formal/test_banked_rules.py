@@ -11,8 +11,8 @@ from tests.formal.test_stream_rules import Harness, streams_of
 
 pytestmark = pytest.mark.formal
 
-#: Cycles from a search that is taken to its answer, and from an address to its word.
-SEARCH, READ = 6, 3
+#: Cycles from a search that has its bank to its answer, and from an address to its word.
+SEARCH, READ = 6, 5
 
 
 def delayed(m, name, value, cycles):
@@ -65,11 +65,12 @@ def test_a_banked_memory_answers_each_search_once_from_its_word(tmp_path):
         address, word, on_the_way = follow(m, rules, dut, looks)
         lanes = range(dut.params.lanes)
         for n, port in enumerate(dut.searches):
-            request = port.requests.payload
-            taken = moves(port.requests)
+            asked = dut.asking[n].o
+            request = asked.payload
+            taken = moves(asked)
             m.d.comb += Assert(port.found.valid == delayed(m, f"asked_{n}", taken, SEARCH))
             # No word is searched before it is there.
-            about = (request.address == address) & port.requests.valid
+            about = (request.address == address) & asked.valid
             m.d.comb += Assume(~(about & on_the_way))
             due = delayed(m, f"due_{n}", taken & about, SEARCH)
             bound = delayed(m, f"bound_{n}", request.bound, SEARCH).as_signed()
