@@ -94,9 +94,9 @@ def in_word_prober(m, rules, prober):
 
 def way_rules(m, rules, parts, n, dealt):
     """The links of a way, each counted where it leaves a part: what came is inside or went on."""
-    keys, unpacker, generator, partitioner, fork, join, answers, packer = (
+    keys, unpacker, generator, partitioner, fork, join, packer, answers = (
         parts[f"{name}_{n}"] for name in ("keys", "unpacker", "generator", "partitioner", "fork",
-                                          "join", "answers", "packer")
+                                          "join", "packer", "runs")
     )
     word, offered = unpacker.i.payload, generator.probes.payload
     words = counted(m, f"words_{n}", passing(unpacker.i, BANDS, 1))
@@ -116,10 +116,12 @@ def way_rules(m, rules, parts, n, dealt):
         prober = parts[f"prober_{n}_{side}"]
         equal(m, targets + fork.served[number], joined + in_word_prober(m, rules, prober))
     runs = counted(m, f"runs_{n}", moves(packer.i))
-    equal(m, joined, runs + answers.i.valid + in_buffer(m, answers))
+    equal(m, joined, runs + packer.i.valid)
     packed = counted(m, f"packed_{n}", passing(packer.o, 1, 1))
     equal(m, runs, packed + packer.held)
-    return packed
+    answered = counted(m, f"answered_{n}", passing(answers.o, 1, 1))
+    equal(m, packed, answered + words_in(m, answers, 1, 1))
+    return answered
 
 
 def test_a_probing_engine_answers_each_key_once_for_each_band(tmp_path, monkeypatch):
