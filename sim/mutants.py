@@ -3,16 +3,19 @@
     python -m sim.mutants [component ...] [--match TEXT]
 
 The list is sim.mutant_list. The tests run on a copy of the tree, so that the checkout is never
-broken; first of all they must pass on a copy that is whole.
+broken; before they judge a mutant they must pass on a copy that is whole. What the unit tests
+kill needs no proof: each run of a component's tests sees only what lives after those before it.
 """
 
 import argparse
+import importlib.util
+import multiprocessing
 import os
+import queue
 import re
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -20,70 +23,130 @@ from pathlib import Path
 
 from sim.mutant_list import MUTANTS, TESTS
 
-__all__ = ["survivors", "listed", "main"]
+__all__ = ["Tree", "survivors", "listed", "main"]
 
 ROOT = Path(__file__).resolve().parents[1]
+#: What the tests need of it.
+PACKAGES = ("hw", "host", "sim", "tests")
 #: A mutant whose tests take this, and so many times what those of the whole component take, hangs.
 PATIENCE_S, PATIENCE = 60, 10
+#: What tests import and no mutant changes is imported once, not for each mutant.
+PRELOADED = ["pytest", "hypothesis", "numpy", "amaranth.sim", "amaranth.back.rtlil"]
+#: How pytest runs: it need not mind that Hypothesis is there already.
+QUIETLY = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore:Module already imported"]
 
 
-def _copy(tree, mutant):
-    """Put the packages that the tests need into `tree`, broken by the mutant."""
-    for name in ("hw", "host", "sim", "tests"):
-        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", tree)
-    if mutant is not None:
-        folder = tree / "hw"
-        (folder / mutant.file).write_text(mutant.applied(folder))
+class Tree:
+    """A copy of the packages in `folder`, in which one mutant at a time is tested."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        ignored = shutil.ignore_patterns("__pycache__")
+        for name in PACKAGES:
+            shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        shutil.copy(ROOT / "pyproject.toml", folder)
+
+    def killer(self, tests, mutant, limit_s):
+        """The test that a mutant fails; None if it passes them all.
+
+        tests    arguments of pytest
+        limit_s  of processor time, after which a mutant hangs: unlike a clock, it does not depend
+                 on what else the machine does
+        """
+        whole = (self.folder / "hw" / mutant.file).read_text()
+        self._write(mutant.file, mutant.applied(self.folder / "hw"))
+        try:
+            return self._failed(tests, limit_s)
+        finally:
+            self._write(mutant.file, whole)
+
+    def patience(self, tests):
+        """Processor seconds that the tests never need; they must pass while nothing is broken."""
+        failed = self._failed(tests)
+        if failed is not None:
+            raise RuntimeError(f"before anything is broken fails {failed}")
+        return int(PATIENCE_S + PATIENCE * float((self.folder / "seconds").read_text()))
+
+    def _write(self, file, text):
+        path = self.folder / "hw" / file
+        path.write_text(text)
+        # A text as long as the one before, of the same second, would not be compiled again.
+        Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
+
+    def _failed(self, tests, limit_s=None):
+        context = multiprocessing.get_context("forkserver")
+        process = context.Process(target=_test, args=(self.folder, tests, limit_s))
+        process.start()
+        process.join()
+        if process.exitcode == -signal.SIGXCPU:
+            return f"{tests[0]}, which does not end"
+        if process.exitcode == 0:
+            return None
+        said = (self.folder / "said").read_text()
+        failed = re.search(r"(?m)^(?:FAILED|ERROR) (.*)", said)
+        if process.exitcode != 1 or failed is None:
+            raise RuntimeError(f"the tests did not run:\n{said[-2000:]}")
+        return failed[1]
 
 
-def _killer(component, mutant=None, limit_s=None):
-    """The test of the component that the mutant (or the whole component) fails; None if none.
+def _test(folder, tests, limit_s):
+    """In a process of its own: run tests on the packages in `folder`; ends as pytest ends.
 
-    limit_s  of processor time, after which a mutant hangs: unlike a clock, it does not depend on
-             what else the machine does
+    The files `said` and `seconds` have what pytest says and how long it worked.
     """
-    with tempfile.TemporaryDirectory(prefix="mutant-") as directory:
-        tree = Path(directory)
-        _copy(tree, mutant)
-        environment = os.environ | {"PYTHONPATH": directory}
-        for test in TESTS[component]:
-            command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *test]
-            if limit_s is not None:
-                command = ["sh", "-c", 'ulimit -t "$0" && exec "$@"', str(limit_s), *command]
-            done = subprocess.run(
-                command, cwd=tree, env=environment, capture_output=True, check=False, text=True
-            )
-            if done.returncode == -signal.SIGXCPU:
-                return f"{test[0]}, which does not end"
-            if done.returncode == 1:
-                return re.search(r"(?m)^(?:FAILED|ERROR) (.*)", done.stdout)[1]
-            if done.returncode != 0:
-                raise RuntimeError(f"the tests did not run:\n{done.stdout[-2000:]}")
-    return None
+    import pytest
 
-
-def patience(component):
-    """Processor seconds that no test of the component needs; its tests must pass before that."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    killer = _killer(component)
-    if killer is not None:
-        raise RuntimeError(f"before anything is broken fails {killer}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return int(PATIENCE_S + PATIENCE * (after.ru_utime - before.ru_utime))
+    with open(folder / "said", "w") as said:
+        os.dup2(said.fileno(), 1)
+        os.dup2(said.fileno(), 2)
+    if limit_s is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s + 10))
+    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
+        del sys.modules[name]
+    os.chdir(folder)
+    os.environ["PYTHONPATH"] = sys.path[0] = str(folder)
+    result = pytest.main([*QUIETLY, *tests])
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    (folder / "seconds").write_text(str(sum(each.ru_utime for each in used)))
+    sys.exit(int(result))
 
 
 def survivors(component, mutants, jobs=2, report=print):
     """Those mutants of a component that all of its tests let pass."""
-    limit_s = patience(component)
-    with ThreadPoolExecutor(jobs) as pool:
-        killers = pool.map(lambda mutant: _killer(component, mutant, limit_s), mutants)
-        living = []
-        for mutant, killer in zip(mutants, killers, strict=True):
-            fate = "SURVIVED" if killer is None else "killed  "
-            report(f"{component:18} {fate} {mutant.breaks}: {killer}", flush=True)
-            if killer is None:
-                living.append(mutant)
+    multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOADED)
+    living = list(mutants)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as directory, ThreadPoolExecutor(
+        jobs
+    ) as pool:
+        trees = queue.SimpleQueue()
+        for number in range(jobs):
+            trees.put(Tree(Path(directory) / str(number)))
+        for tests in TESTS[component]:
+            living = _living(component, living, tests, trees, pool, report) if living else []
+    for mutant in living:
+        report(f"{component:18} SURVIVED {mutant.breaks}", flush=True)
+    return living
+
+
+def _living(component, mutants, tests, trees, pool, report):
+    """Those mutants that pass these tests."""
+    tree = trees.get()
+    limit_s = tree.patience(tests)
+    trees.put(tree)
+
+    def killer(mutant):
+        tree = trees.get()
+        try:
+            return tree.killer(tests, mutant, limit_s)
+        finally:
+            trees.put(tree)
+
+    living = []
+    for mutant, test in zip(mutants, pool.map(killer, mutants), strict=True):
+        if test is None:
+            living.append(mutant)
+        else:
+            report(f"{component:18} killed   {mutant.breaks}: {test}", flush=True)
     return living
 
 
