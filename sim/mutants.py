@@ -103,6 +103,7 @@ def _test(folder, tests, limit_s):
         resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s + 10))
     for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
         del sys.modules[name]
+    sys.dont_write_bytecode = False  # what the mutant leaves alone is compiled once
     os.chdir(folder)
     os.environ["PYTHONPATH"] = sys.path[0] = str(folder)
     result = pytest.main([*QUIETLY, *tests])
