@@ -8,7 +8,7 @@ import pytest
 from hw.rtl.distribution_tree import DistributionTree, branches, tree_depth
 from tests.rtl.helpers import no_pause, pauses, run, stream_get, stream_put
 
-SHAPES = [(1, 2), (2, 2), (3, 2), (5, 4), (6, 4), (8, 8), (9, 8)]
+SHAPES = [(1, 2), (2, 2), (3, 2), (5, 2), (5, 4), (6, 4), (8, 8), (9, 8)]
 
 
 def distribute(leaves, fan_out, words, pause=no_pause):
