@@ -94,6 +94,29 @@ async def a_slow_leaf_holds_up_the_star_and_loses_nothing(dut):
         same_multiset(group, [result for groups in sent for result in groups[number]])
 
 
+@cocotb.test(timeout_time=400, timeout_unit="us")
+async def a_reset_forgets_what_is_on_the_way(dut):
+    """After a reset with results in queues and nodes, and stars of some leaves counted, only what
+    is sent from then on arrives."""
+    _, rng = generator(cocotb.RANDOM_SEED)
+    bench = Bench(dut, rng, 0.0, 0.9)
+    await bench.start()
+    for number in range(8):
+        for leaf, groups in zip(bench.leaves, results_of(rng, "few"), strict=True):
+            events = [event for group in groups for event in (*group, STAR)]
+            leaf.send(tokens_of(events, rng.choice((1, 3)), number % 2))
+        await ClockCycles(dut.clk, 3 + 7 * number)
+        for end in (*bench.leaves, bench.root):
+            end.stop()
+        bench = Bench(dut, rng, 0.2, 0.2 if number < 7 else 0.0)
+        await bench.reset()
+        sent = results_of(rng, "few")
+        for leaf, groups in zip(bench.leaves, sent, strict=True):
+            leaf.send(tokens_of([e for group in groups for e in (*group, STAR)], 1))
+        for place, group in enumerate(await bench.groups(GROUPS)):
+            same_multiset(group, [result for groups in sent for result in groups[place]])
+
+
 @cocotb.test()
 async def every_bin_was_hit(dut):
     """Last: the functional coverage of this bench."""
