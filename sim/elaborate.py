@@ -27,6 +27,8 @@ SIMULATOR = os.environ.get("SIM", "verilator")
 SETTINGS = "WATERSMEET_BENCH"
 #: The beginning of a memory of zeros: a line for each of its words.
 ZERO_WORDS = re.compile(r"(?m)^  initial begin\n(?:    \S+ ?\[\d+\] = \d+'[hd]0+;\n)+  end\n")
+#: The signal that yosys puts into each combinational block, and how it begins.
+WAKER = re.compile(r"(?m)^  reg (\\\$auto\$verilog_backend\S+ ) = 0;$")
 
 
 def to_verilog(component, name):
@@ -40,10 +42,12 @@ def short_verilog(component, name):
 
 
 def eager_verilog(component, name):
-    """The same for simulators in which `always @*` waits for a first change: registers begin with
-    their values, and what depends on nothing else would stay unknown until one of them changes.
+    """The same for simulators in which `always @*` waits for a first change, and what depends only
+    on registers, which begin with their values, would stay unknown until one of them changes.
+
+    Yosys has a signal in every such block that is to wake it; it is made to change.
     """
-    return to_verilog(component, name).replace("always @*", "always_comb")
+    return WAKER.sub(r"  reg \1;\n  initial #0 \1 = 0;", to_verilog(component, name))
 
 
 def tool_environment():
