@@ -27,7 +27,9 @@ SIMULATOR = os.environ.get("SIM", "verilator")
 SETTINGS = "WATERSMEET_BENCH"
 #: The beginning of a memory of zeros: a line for each of its words.
 ZERO_WORDS = re.compile(r"(?m)^  initial begin\n(?:    \S+ ?\[\d+\] = \d+'[hd]0+;\n)+  end\n")
-#: The signal that yosys puts into each combinational block, and how it begins.
+#: A combinational block of one assignment; and the signal that yosys puts into any other block to
+#: wake it, as it begins.
+SIMPLE_BLOCK = re.compile(r"(?m)^  always @\*\n    ([^;\n]*;)$")
 WAKER = re.compile(r"(?m)^  reg (\\\$auto\$verilog_backend\S+ ) = 0;$")
 
 
@@ -43,11 +45,11 @@ def short_verilog(component, name):
 
 def eager_verilog(component, name):
     """The same for simulators in which `always @*` waits for a first change, and what depends only
-    on registers, which begin with their values, would stay unknown until one of them changes.
-
-    Yosys has a signal in every such block that is to wake it; it is made to change.
+    on constants or on registers, which begin with their values, would be unknown until then.
     """
-    return WAKER.sub(r"  reg \1;\n  initial #0 \1 = 0;", to_verilog(component, name))
+    text = to_verilog(component, name)
+    text = WAKER.sub(r"  reg \1;\n  initial #0 \1 = 0;", text)
+    return SIMPLE_BLOCK.sub(r"  initial #0 \1\n\g<0>", text)
 
 
 def tool_environment():
