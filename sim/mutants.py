@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 #: What the tests need of it.
 PACKAGES = ("hw", "host", "sim", "tests")
 #: A mutant whose tests take this, and so many times what those of the whole component take, hangs.
-PATIENCE_S, PATIENCE = 60, 10
+PATIENCE_S, PATIENCE = 20, 5
 #: What tests import and no mutant changes is imported once, not for each mutant.
 PRELOADED = ["pytest", "hypothesis", "numpy", "amaranth.sim", "amaranth.back.rtlil"]
 #: How pytest runs: it need not mind that Hypothesis is there already.

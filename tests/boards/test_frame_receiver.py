@@ -39,6 +39,7 @@ def received(data, *, accept=lambda head: True, take_after=0, clear_after=None, 
             ctx.set(dut.accept, int(here and ctx.get(dut.sound) and accept(head)))
             if takes and ctx.get(dut.payload.valid):
                 payload.append(ctx.get(dut.payload.payload))
+                assert len(payload) <= len(data), "more comes out than went in"
             ready = ctx.get(dut.cable.ready)
             moved = (at < len(data) and ready) or (takes and ctx.get(dut.payload.valid))
             at += bool(at < len(data) and ready)

@@ -8,6 +8,8 @@ from hw.boards.frame_transmitter import FrameTransmitter
 from hw.spec.link import MOST_PAYLOAD, WINDOW, Deframer, Kind
 
 WELCOME = b"watersmeet \x7e\x7d"
+#: No test here needs so many.
+MOST_CYCLES = 8_000
 
 
 class Host:
@@ -23,6 +25,7 @@ class Host:
             for name, value in values.items():
                 self.ctx.set(getattr(self.dut, name), value)
             self.cycle += 1
+            assert self.cycle < MOST_CYCLES, "it never rests"
             ready = int(not self.stall or self.cycle % 3 == 0)
             self.ctx.set(self.dut.cable.ready, ready)
             if ready and self.ctx.get(self.dut.cable.valid):
