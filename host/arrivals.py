@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ class Arrivals:
     def __len__(self) -> int:
         return self.rows[0].num_rows + self.rows[1].num_rows
 
-    @property
+    @cached_property
     def alternates(self) -> bool:
         """Whether tuple i of a stream is at 2 * i, or 2 * i + 1 for right; False may not say no."""
         left, right = self.positions

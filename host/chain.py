@@ -85,7 +85,9 @@ class Subwindow:
         if name not in self.nulls and not values.all():
             self.nulls.add(name)
 
-    def extend(self, rows: int, places: np.ndarray, carried: dict[str, np.ndarray]) -> None:
+    def extend(
+        self, rows: int, places: np.ndarray | range, carried: dict[str, np.ndarray]
+    ) -> None:
         """Take `rows` more places; `places` are those of the tuples that can match."""
         for name, values in carried.items():
             self.carried.setdefault(name, Growing(values[:0])).append(values)
@@ -93,8 +95,9 @@ class Subwindow:
         self.rows += rows
         self.stored += len(places)
         if len(places):
-            self.smallest = min(self.smallest, int(places.min()))
-            self.largest = max(self.largest, int(places.max()))
+            ends = places if isinstance(places, range) else (places.min(), places.max())
+            self.smallest = min(self.smallest, int(ends[0]))
+            self.largest = max(self.largest, int(ends[-1]))
 
 
 class Chain:

@@ -6,6 +6,7 @@ stream, filters of one stream alone, and an exact residual.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from host.sql.binding import Binder
 from host.sql.expressions import Node, columns_of
 from host.sql.literals import check_literals
 from host.sql.logic import TRUE, all_of
+from host.sql.values import integers
 from hw.spec.predicates import ALL, Predicate
 from hw.spec.tuples import Side, key_dtype
 
@@ -79,6 +81,16 @@ class JoinCondition:
         """What the second keys are made of, where two predicates are searched at once."""
         return OrderedKeys(self.plan.second) if self.plan.both and self.plan.second else None
 
+    @cached_property
+    def _plain(self) -> list[tuple[str | None, int]]:
+        """For each stream the column whose integers are its keys, where no row needs a look, and
+        the keys' width.
+        """
+        keys, filters = self.plan.keys, self.plan.filters
+        if not isinstance(keys, OrderedKeys) or self.second_keys is not None:
+            return [(None, self.key_bits) for _ in Side]
+        return [(None if filters[side] else keys.plain(side), self.key_bits) for side in Side]
+
     def searching_both(self) -> "JoinCondition":
         """The same, with the second bands searched by a key of their own."""
         plan = self.plan.searching_both()
@@ -112,6 +124,10 @@ class JoinCondition:
         self, side: Side, batch: pa.RecordBatch
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """The same with second keys between, None where the plan has none."""
+        name, bits = self._plain[side]
+        plain = None if name is None else integers(batch.column(name), bits)
+        if plain is not None:
+            return plain, None, np.ones(len(batch), bool)
         frame = Frame(len(batch), {side: batch})
         matchable = is_true(all_of(self.plan.filters[side]), frame)
         keys = self.plan.keys.encode(side, frame, matchable)

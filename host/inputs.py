@@ -47,6 +47,8 @@ def normalise(side: Side, pushed: Pushed, schema: pa.Schema) -> pa.RecordBatch:
         raise SchemaError(
             f"{side.name.lower()} must be a RecordBatch or a Table, not {type(pushed).__name__}"
         )
+    if isinstance(pushed, pa.RecordBatch) and pushed.schema.equals(schema):
+        return pushed
     _check_names(side, pushed.schema, schema)
     columns = [_column(side, pushed.column(field.name), field) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -9,8 +9,9 @@ from host.bounds import predicate_intervals
 from host.evaluate import Frame, evaluate_where
 from host.floatbands import FloatBands
 from host.hashing import combined, hashes_of_integers, hashes_of_texts
-from host.sql.expressions import Node
+from host.sql.expressions import Column, Node
 from host.sql.values import Value
+from host.sqltypes import Kind
 from hw.spec.predicates import ALL, Predicate, compare
 from hw.spec.tuples import Side, key_dtype
 
@@ -77,6 +78,14 @@ class OrderedKeys:
     @property
     def predicate(self) -> Predicate | None:
         return self.bands.predicate
+
+    def plain(self, side: Side) -> str | None:
+        """The column whose own integers may be the keys; None where these are made of them."""
+        node, codec = (self.bands.left, self.bands.right)[side], self.bands.codecs[side]
+        if not isinstance(node, Column) or node.type.kind is not Kind.INTEGER:
+            return None
+        made = codec.bias or codec.scale != 1 or node.type.bits != self.key_bits
+        return None if made else node.name
 
     def encode(self, side: Side, frame: Frame, needed: np.ndarray) -> Value:
         node = (self.bands.left, self.bands.right)[side]

@@ -25,6 +25,9 @@ __all__ = ["JoinManager"]
 
 T = TypeVar("T")
 
+#: Tuples up to which a batch is stored by the thread that found its matches.
+_SMALL_BATCH = 1 << 13
+
 
 #: Waits for what a question to the workers gives, and adds it.
 Answer = Callable[[Found], None]
@@ -180,9 +183,12 @@ class JoinManager:
         for batch in prepared.sides:
             for part in self._parts(batch):
                 parts[part[1].worker].append(part)
+        # A thread that has to wake up takes longer than few tuples do.
+        small = len(self.workers) == 1 and len(prepared) < _SMALL_BATCH
         for worker, mine in zip(self.workers, parts, strict=True):
             if mine:
-                self._under_way.append(worker.run(messages.store(mine)))
+                send = worker.here if small else worker.run
+                self._under_way.append(send(messages.store(mine)))
         self.expire(prepared.watermarks)
 
     def settle(self) -> None:
@@ -221,10 +227,18 @@ class JoinManager:
     def _extend(
         self, newest: Subwindow, batch: SideBatch, offset: int, taken: int, tuples: np.ndarray
     ) -> None:
-        rows = tuples["rid"].astype(np.int64) + newest.base
         carried = {name: all_[offset : offset + taken] for name, all_ in batch.carried.items()}
-        places = rows if batch.times is None else batch.times[rows - batch.first]
-        newest.extend(taken, places, carried)
+        newest.extend(taken, self._places(newest, batch, taken, tuples), carried)
+
+    def _places(
+        self, newest: Subwindow, batch: SideBatch, taken: int, tuples: np.ndarray
+    ) -> np.ndarray | range:
+        """Where the stored ones of the next `taken` rows are on the window's axis."""
+        if batch.times is None and len(tuples) == taken:
+            first = newest.base + newest.rows
+            return range(first, first + taken)
+        rows = tuples["rid"].astype(np.int64) + newest.base
+        return rows if batch.times is None else batch.times[rows - batch.first]
 
     def expire(self, watermarks: tuple[int, int]) -> None:
         """EXPIRE whole subwindows by the rows that came or by the streams' watermarks."""

@@ -40,9 +40,9 @@ def sorted_by_key(keys: np.ndarray, matchable: np.ndarray) -> Sorted:
         packed <<= 32
         packed |= offsets
         packed.sort()
-        keys = (packed >> 32).astype(keys.dtype)
-        packed &= 0x7FFF_FFFF
-        return Sorted(packed, keys)
+        halves = packed.view(np.int32).reshape(len(packed), 2)[:, ::-1].copy()
+        tuples = halves.reshape(-1).view(np.uint64)
+        return Sorted(halves[:, 1].astype(np.int64), halves[:, 0].copy(), tuples)
     least, largest = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
     if keys.dtype.itemsize == 8 and largest - least < 1 << 32:
         words = ((keys - least).view(np.uint64) << _HALF) | offsets.view(np.uint64)

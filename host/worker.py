@@ -39,6 +39,15 @@ class Worker:
             self._last = None
         return self._timed(command)
 
+    def here(self, command: Callable[[Backend], T]) -> Future[T]:
+        """As `call`, but what it gives or raises is told by a future, as by `run`."""
+        future: Future[T] = Future()
+        try:
+            future.set_result(self.call(command))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
     def _timed(self, command: Callable[[Backend], T]) -> T:
         begin = time.perf_counter()
         try:

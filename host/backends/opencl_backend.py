@@ -1,7 +1,7 @@
 """The engine on any OpenCL device: PoCL on the CPU out of the box, a GPU where there is one."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,9 @@ from hw.spec.params import JoinParams
 from hw.spec.tuples import Side, key_dtype, tuple_dtype
 
 __all__ = ["OpenCLBackend"]
+
+#: Makes a subwindow, for a while, of tuples that are not stored.
+_PassingBy = Callable[[Side, np.ndarray], Subwindow]
 
 
 class OpenCLBackend(RecordFinder):
@@ -89,18 +92,21 @@ class OpenCLBackend(RecordFinder):
         return found
 
     def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:
-        with device_errors(), self._passed(probes.side.other, tuples) as passing:
-            records: np.ndarray = self._probing.probe([passing], _batch(probes))[0]
+        with device_errors(), self._passing_by() as passing:
+            stored = passing(probes.side.other, tuples)
+            records: np.ndarray = self._probing.probe([stored], _batch(probes))[0]
         return records
 
     def rids(self, side: Side, subwindow: int) -> np.ndarray:
         window = self._windows[side][subwindow]
+        self._pool.finish()
         rids = self._pool.view(window.rids, np.uint32, window.count)
         rids.flags.writeable = False
         return rids
 
     def tuples(self, side: Side, subwindow: int) -> np.ndarray:
         window = self._windows[side][subwindow]
+        self._pool.finish()
         result = np.empty(window.count, tuple_dtype(self.params.key_bits))
         dtype, first = key_dtype(self.params.key_bits), 0
         for array in (window.main, window.tier):
@@ -180,10 +186,10 @@ class OpenCLBackend(RecordFinder):
             found = [self._aggregated(question) for question in questions]
             answers = [one for one in found if one is not None]
             return answers if len(answers) == len(found) else None
-        with device_errors(), ExitStack() as stack:
+        with device_errors(), self._passing_by() as passing:
             counts = self._probing.count([
                 Counting(
-                    self._windows_of(one, stack), _batch(one.probes),
+                    self._windows_of(one, passing), _batch(one.probes),
                     [stretch.sight for stretch in one.stretches],
                 )
                 for one in questions
@@ -199,8 +205,8 @@ class OpenCLBackend(RecordFinder):
             )
             for measure in measures
         ]
-        with device_errors(), ExitStack() as stack:
-            windows = self._windows_of(question, stack)
+        with device_errors(), self._passing_by() as passing:
+            windows = self._windows_of(question, passing)
             sights = [stretch.sight for stretch in stretches]
             if not columns:
                 counts = self._probing.count([Counting(windows, _batch(question.probes), sights)])
@@ -212,27 +218,33 @@ class OpenCLBackend(RecordFinder):
         totals = [_measured(*each) for each in zip(measures, found, strict=True)]
         return found[0]["count"].copy(), totals
 
-    def _windows_of(self, question: Question, stack: ExitStack) -> list[Subwindow]:
-        """The stretches as subwindows; one that passes does so until the stack is left."""
+    def _windows_of(self, question: Question, passing: _PassingBy) -> list[Subwindow]:
+        """The stretches as subwindows."""
         side = question.stored
+        windows = self._windows[side]
         return [
-            stack.enter_context(self._passed(side, stretch.tuples))
-            if stretch.tuples is not None
-            else self._windows[side][stretch.number]  # type: ignore[index]
+            windows[stretch.number]  # type: ignore[index]
+            if stretch.tuples is None
+            else passing(side, stretch.tuples)
             for stretch in question.stretches
         ]
 
     @contextmanager
-    def _passed(self, side: Side, tuples: np.ndarray) -> Iterator[Subwindow]:
-        """Tuples that are not stored as a subwindow; one at a time of each side."""
-        if not isinstance(self._insertion, PaperInsertionEngine):
-            self._passing[side].take(tuples)
-            yield self._passing[side]
-            return
-        passing = Subwindow(self._pool, len(tuples))
-        self._insertion.insert([(passing, tuples)])
-        yield passing
-        passing.free()
+    def _passing_by(self) -> Iterator[_PassingBy]:
+        """Gives tuples that are not stored as a subwindow, until it is left; one of each side."""
+        made: list[Subwindow] = []
+
+        def passed(side: Side, tuples: np.ndarray) -> Subwindow:
+            if not isinstance(self._insertion, PaperInsertionEngine):
+                self._passing[side].take(tuples)
+                return self._passing[side]
+            made.append(Subwindow(self._pool, len(tuples)))
+            self._insertion.insert([(made[-1], tuples)])
+            return made[-1]
+
+        yield passed
+        for subwindow in made:
+            subwindow.free()
 
     def distribute(self, tuples: np.ndarray, cores: int, turn: int = 0) -> list[np.ndarray]:
         """A sorted batch dealt to cores in turn, by rid; each part is sorted too."""
@@ -240,6 +252,7 @@ class OpenCLBackend(RecordFinder):
             return self._distribution.distribute(tuples, cores, turn)
 
     def expire(self, side: Side, subwindow: int) -> None:
+        self._pool.finish()  # it may just have been filled
         self._windows[side].pop(subwindow).free()
 
     def close(self) -> None:

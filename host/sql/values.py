@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 from host.sql import exact
 from host.sqltypes import Kind, SqlType
 
-__all__ = ["Value", "all_valid", "filled", "load", "repeated"]
+__all__ = ["Value", "all_valid", "filled", "integers", "load", "repeated"]
 
 _NUMPY = {Kind.BOOLEAN: np.dtype(bool), Kind.NULL: np.dtype(bool)}
+_INTEGERS = {32: pa.Int32Array, 64: pa.Int64Array}
 _ARROW_TEXT = {Kind.STRING: pa.large_string(), Kind.BINARY: pa.large_binary()}
 
 
@@ -106,6 +107,13 @@ def _numbers(array: pa.Array, type: SqlType) -> np.ndarray:
     unsigned = pa.types.is_unsigned_integer(array.type)
     letter = "f" if type.kind is Kind.FLOAT else "u" if unsigned else "i"
     return _buffer(array, np.dtype(f"{letter}{width}"), 1)
+
+
+def integers(array: pa.Array, bits: int) -> np.ndarray | None:
+    """The column's own buffer, where it has signed integers of that width and no NULL."""
+    if not isinstance(array, _INTEGERS[bits]) or array.null_count:
+        return None
+    return _buffer(array, np.dtype(f"i{bits // 8}"), 1)
 
 
 def _unscaled(array: pa.Array) -> np.ndarray:

@@ -26,6 +26,9 @@ _ALONE = 1 << 18
 class InsertionEngine:
     """Insertions into any number of subwindows at a time."""
 
+    #: From so many tuples on an insertion is waited for: its kernels take longer than that.
+    WAITED = 1 << 13
+
     def __init__(
         self, program: Program, pool: Pool, params: JoinParams,
         tier_rows: tuple[int, int] = (1 << 16, 1 << 18),
@@ -39,16 +42,22 @@ class InsertionEngine:
         self._insertions: list[Insertion] = []
 
     def insert(self, batches: Sequence[tuple[Subwindow, np.ndarray]]) -> None:
-        """Take sorted tuples that fit, each into another subwindow. Synchronous."""
+        """Take sorted tuples that fit, each into another subwindow.
+
+        Few of them are only queued: the next launch comes after it, and a host that looks at the
+        memory has to wait with Pool.finish.
+        """
         batches = [batch for batch in batches if len(batch[1])]
         while len(self._insertions) < len(batches):
             self._insertions.append(self._insertion())
+        self._pool.finish()  # what was queued last may still read the arrays of its batches
         with self._pool.keeping():
             steps = [
                 insertion.insert(*batch)
                 for insertion, batch in zip(self._insertions, batches, strict=False)
             ]
             self._steps.run(steps)
+        if sum(len(tuples) for _, tuples in batches) >= self.WAITED:
             self._pool.finish()
 
     def _insertion(self) -> "Insertion":

@@ -39,7 +39,10 @@ class Pool:
         self.slabs: list[Any] = []
         self._sizes: list[int] = []
         self._kept: list[tuple[int, int]] | None = None
+        self._unread: list[tuple[int, int]] = []  # to be taken back once all is done
         self._last: Any = None  # event of what was queued last
+        #: With how many slabs and what else each kernel was launched last: it keeps arguments.
+        self._set: dict[Any, tuple[int, tuple[int, ...]]] = {}
         self._add_slab(_FIRST_SLAB)
 
     @property
@@ -80,19 +83,20 @@ class Pool:
                         [(offset + size, room - size)] if room > size else []
                     )
                     return slab << 56 | offset
-        self._add_slab(size)
+        if self._unread and self._kept is None:
+            self.finish()
+        else:
+            self._add_slab(size)
         return self.allocate(size)
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """What is freed in here is taken back at the end: what is not launched yet may read it."""
-        self._kept = kept = list[tuple[int, int]]()
+        """What is freed in here is taken back by the next `finish`: kernels may still read it."""
+        self._kept = self._unread
         try:
             yield
         finally:
             self._kept = None
-            for place, size in kept:
-                self.free(place, size)
 
     def free(self, place: int, size: int) -> None:
         """Take back what `allocate(size)` gave."""
@@ -147,7 +151,9 @@ class Pool:
         import pyopencl as cl
 
         try:
-            kernel.set_args(*self.arguments, *arguments)
+            if self._set.get(kernel) != (len(self.slabs), arguments):
+                kernel.set_args(*self.arguments, *arguments)
+                self._set[kernel] = (len(self.slabs), arguments)
             self._last = cl.enqueue_nd_range_kernel(self.queue, kernel, items, (1,) * len(items))
         except cl.Error as error:
             raise self._failure(error) from error
@@ -163,6 +169,10 @@ class Pool:
             self._last.wait()
         except cl.Error as error:
             raise self._failure(error) from error
+        self._last = None
+        if self._kept is None:
+            while self._unread:
+                self.free(*self._unread.pop())
 
     def _failure(self, error: Exception) -> DeviceError:
         return DeviceError(

@@ -24,13 +24,15 @@ class Side(IntEnum):
 
     @property
     def other(self) -> "Side":
-        return Side(1 - self)
+        return _OTHER[self]
 
     @property
     def letter(self) -> str:
         """'l' or 'r', as conditions and results spell it."""
         return "lr"[self]
 
+
+_OTHER = (Side.RIGHT, Side.LEFT)
 
 _KEYS: dict[int, np.dtype] = {32: np.dtype("<i4"), 64: np.dtype("<i8")}
 _TUPLES = {bits: np.dtype([("key", key), ("rid", "<u4")]) for bits, key in _KEYS.items()}
