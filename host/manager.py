@@ -25,9 +25,6 @@ __all__ = ["JoinManager"]
 
 T = TypeVar("T")
 
-#: Tuples up to which a batch is stored by the thread that found its matches.
-_SMALL_BATCH = 1 << 13
-
 
 #: Waits for what a question to the workers gives, and adds it.
 Answer = Callable[[Found], None]
@@ -183,11 +180,11 @@ class JoinManager:
         for batch in prepared.sides:
             for part in self._parts(batch):
                 parts[part[1].worker].append(part)
-        # A thread that has to wake up takes longer than few tuples do.
-        small = len(self.workers) == 1 and len(prepared) < _SMALL_BATCH
         for worker, mine in zip(self.workers, parts, strict=True):
             if mine:
-                send = worker.here if small else worker.run
+                # A thread that has to wake up takes longer than an engine to queue something.
+                alone = len(self.workers) == 1 and getattr(worker.backend, "queues", False)
+                send = worker.here if alone else worker.run
                 self._under_way.append(send(messages.store(mine)))
         self.expire(prepared.watermarks)
 

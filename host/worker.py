@@ -16,15 +16,20 @@ T = TypeVar("T")
 class Worker:
     """A backend, and a thread that talks to it; commands run one by one, in the order given.
 
-    They are given by one thread at a time. `busy_s` is the time that the engine itself has worked.
+    They are given by one thread at a time.
     """
 
     def __init__(self, number: int, open_backend: Callable[[], Backend]) -> None:
         self.number = number
-        self.busy_s = 0.0
+        self._busy_s = 0.0
         self._thread = one_thread(f"watersmeet-worker-{number}")
         self.backend = self._thread.submit(open_backend).result()
         self._last: Future[Any] | None = None
+
+    @property
+    def busy_s(self) -> float:
+        """The time that the engine itself has worked: in calls, and beside them if it queues."""
+        return self._busy_s + float(getattr(self.backend, "beside_s", 0.0))
 
     def run(self, command: Callable[[Backend], T]) -> Future[T]:
         """Do `command` with the backend after everything that was asked before."""
@@ -53,7 +58,7 @@ class Worker:
         try:
             return command(self.backend)
         finally:
-            self.busy_s += time.perf_counter() - begin
+            self._busy_s += time.perf_counter() - begin
 
     def close(self) -> None:
         """Release the engine and end the thread."""

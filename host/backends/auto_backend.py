@@ -37,6 +37,11 @@ class AutoBackend:
         self._engine = engine
         self._hosted = hosted
 
+    @property
+    def beside_s(self) -> float:
+        """As OpenCLBackend has it."""
+        return getattr(self._engine, "beside_s", 0.0)
+
     def _of(self, side: Side, number: int) -> Backend:
         return self._hosted if self.choices[side, number].hosted else self._engine
 

@@ -61,6 +61,16 @@ class OpenCLBackend(RecordFinder):
         self._collection = CollectionEngine(program, self._pool, self._probing)
         self._aggregation = AggregationEngine(program, self._pool, self._probing)
 
+    @property
+    def queues(self) -> bool:
+        """Whether an insertion goes on when its call has returned: errors are told by the next."""
+        return self._insertion.QUEUES
+
+    @property
+    def beside_s(self) -> float:
+        """Seconds that such insertions took beside the caller."""
+        return self._pool.beside_s
+
     def create(self, side: Side, subwindow: int, capacity: int) -> None:
         self._windows[side][subwindow] = Subwindow(self._pool, capacity)
 

@@ -26,8 +26,7 @@ _ALONE = 1 << 18
 class InsertionEngine:
     """Insertions into any number of subwindows at a time."""
 
-    #: From so many tuples on an insertion is waited for: its kernels take longer than that.
-    WAITED = 1 << 13
+    QUEUES = True
 
     def __init__(
         self, program: Program, pool: Pool, params: JoinParams,
@@ -44,8 +43,8 @@ class InsertionEngine:
     def insert(self, batches: Sequence[tuple[Subwindow, np.ndarray]]) -> None:
         """Take sorted tuples that fit, each into another subwindow.
 
-        Few of them are only queued: the next launch comes after it, and a host that looks at the
-        memory has to wait with Pool.finish.
+        It is queued when this returns, where `QUEUES`: the next launch comes after it, and a host
+        that looks at the memory has to wait with Pool.finish.
         """
         batches = [batch for batch in batches if len(batch[1])]
         while len(self._insertions) < len(batches):
@@ -57,7 +56,9 @@ class InsertionEngine:
                 for insertion, batch in zip(self._insertions, batches, strict=False)
             ]
             self._steps.run(steps)
-        if sum(len(tuples) for _, tuples in batches) >= self.WAITED:
+        if self.QUEUES:
+            self._pool.leave()
+        else:
             self._pool.finish()
 
     def _insertion(self) -> "Insertion":

@@ -1,6 +1,7 @@
 """An engine's memory on a device: a few large buffers, and places in them."""
 
 import mmap
+import time
 import weakref
 from bisect import insort
 from collections.abc import Iterator
@@ -40,6 +41,8 @@ class Pool:
         self._sizes: list[int] = []
         self._kept: list[tuple[int, int]] | None = None
         self._unread: list[tuple[int, int]] = []  # to be taken back once all is done
+        self._left: float | None = None  # when the host went on with something else
+        self.beside_s = 0.0  # seconds that queued work took after that
         self._last: Any = None  # event of what was queued last
         #: With how many slabs and what else each kernel was launched last: it keeps arguments.
         self._set: dict[Any, tuple[int, tuple[int, ...]]] = {}
@@ -150,6 +153,7 @@ class Pool:
         """
         import pyopencl as cl
 
+        self._come_back()
         try:
             if self._set.get(kernel) != (len(self.slabs), arguments):
                 kernel.set_args(*self.arguments, *arguments)
@@ -164,6 +168,7 @@ class Pool:
 
         if self._last is None:
             return
+        self._come_back()
         try:
             # The queue is in order. To wait for the last of it wakes up sooner than to finish it.
             self._last.wait()
@@ -173,6 +178,21 @@ class Pool:
         if self._kept is None:
             while self._unread:
                 self.free(*self._unread.pop())
+
+    def leave(self) -> None:
+        """Go on without waiting for what is queued; the next launch or `finish` comes back."""
+        self._left = time.perf_counter()
+
+    def _come_back(self) -> None:
+        import pyopencl as cl
+
+        if self._left is None or self._last is None:
+            return
+        away_s, self._left = time.perf_counter() - self._left, None
+        event = self._last
+        if event.command_execution_status == cl.command_execution_status.COMPLETE:
+            away_s = min(away_s, 1e-9 * (event.profile.end - event.profile.queued))
+        self.beside_s += away_s
 
     def _failure(self, error: Exception) -> DeviceError:
         return DeviceError(

@@ -16,7 +16,7 @@ __all__ = ["PaperInsertionEngine"]
 class PaperInsertionEngine(InsertionEngine):
     """Insertions as in the paper; the baseline of the benchmarks."""
 
-    WAITED = 0  # the host writes to the insertion buffer itself
+    QUEUES = False  # the host writes to the insertion buffer itself
 
     def order(self, subwindow: Subwindow) -> None:
         """Sort the insertion buffer where it is: only a sorted array has runs of positions."""

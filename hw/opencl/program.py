@@ -73,10 +73,12 @@ class Program:
         self._handle = handle
 
     def open_queue(self) -> Any:
-        """An in-order queue: each launch sees what those before it wrote."""
+        """An in-order queue: each launch sees what those before it wrote, and times are known."""
         import pyopencl as cl
 
-        return cl.CommandQueue(self.context)
+        return cl.CommandQueue(
+            self.context, properties=cl.command_queue_properties.PROFILING_ENABLE
+        )
 
     def kernel(self, name: str, scalars: Sequence[type | None]) -> Any:
         """A kernel object of one's own: its arguments are not shared with other engines.
