@@ -17,8 +17,8 @@ from bench.rounds import THREADS
 from bench.workload import BandWorkload
 
 __all__ = [
-    "DuckDBBuckets", "DuckDBPairs", "DuckDBPeer", "Peer", "PolarsPairs", "PolarsPeer",
-    "PolarsStreaming", "PolarsStreamingPairs", "ResortPeer", "Windows", "bounds",
+    "DuckDBBuckets", "DuckDBPairs", "DuckDBPeer", "DuckDBReadyBuckets", "Peer", "PolarsPairs",
+    "PolarsPeer", "PolarsStreaming", "PolarsStreamingPairs", "ResortPeer", "Windows", "bounds",
 ]
 
 #: Keys of the left and of the right window, in order of arrival.
@@ -126,10 +126,21 @@ class DuckDBPeer:
 
 
 class DuckDBBuckets(DuckDBPeer):
-    """The equality that people make by hand: buckets as wide as the band reaches.
+    """The equality that people make by hand, of the keys: buckets as wide as the band reaches.
 
-    A match is in the probe's bucket or in one beside it. The window's buckets are kept ready.
+    A match is in the probe's bucket or in one beside it.
     """
+
+    QUERY = (
+        "SELECT count(*) FROM (SELECT lo, hi, unnest([b - 1, b, b + 1]) AS bucket FROM "
+        "(SELECT lo, hi, floor(x / {width}) AS b FROM probes)) AS wanted "
+        "JOIN {window} AS stored ON floor(stored.x / {width}) = bucket "
+        "WHERE stored.x BETWEEN lo AND hi"
+    )
+
+
+class DuckDBReadyBuckets(DuckDBPeer):
+    """The same over windows that have their buckets ready, in a column of their own."""
 
     TABLE = "SELECT x, id, x::BIGINT // {width} AS bucket FROM incoming"
     QUERY = (

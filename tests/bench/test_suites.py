@@ -19,6 +19,7 @@ from bench.peers import (
     DuckDBBuckets,
     DuckDBPairs,
     DuckDBPeer,
+    DuckDBReadyBuckets,
     PolarsPairs,
     PolarsPeer,
     PolarsStreaming,
@@ -30,8 +31,8 @@ from bench.rounds import best_in_turn
 from bench.workload import BandWorkload
 
 PEERS = [
-    ResortPeer, DuckDBPeer, DuckDBBuckets, DuckDBPairs, PolarsPeer, PolarsStreaming, PolarsPairs,
-    PolarsStreamingPairs, SortedListPeer, BTreesPeer, NestedLoopPeer,
+    ResortPeer, DuckDBPeer, DuckDBBuckets, DuckDBReadyBuckets, DuckDBPairs, PolarsPeer,
+    PolarsStreaming, PolarsPairs, PolarsStreamingPairs, SortedListPeer, BTreesPeer, NestedLoopPeer,
 ]
 #: The suite of Spark starts a session of its own: test_spark_suite runs it elsewhere.
 HERE = [name for name in suites.SUITES if name != "spark"]
@@ -211,7 +212,7 @@ def test_a_suite_gives_figures_with_their_bounds(results, name):
 @pytest.mark.opencl
 def test_the_peers_of_the_suite_agree_with_the_join(results):
     found = _read(results, "peers")["result"]["settings"]
-    assert [len(setting["figures"]) for setting in found] == [3, 7, 3]
+    assert [len(setting["figures"]) for setting in found] == [3, 8, 3]
     for setting in found:
         assert setting["limit_tuples_per_s"] > 0
         for one in setting["figures"]:
