@@ -97,14 +97,13 @@ def write_part(
 ) -> Part:
     """Write the rows of both streams as they come; an attempt that finds the file leaves it.
 
-    Its bytes are on the disk when this returns; `sync_directory` makes its name durable, too.
-    `told` hears of the rows meanwhile, `told_rows` or a few more at a time, and where the rows of
+    Its bytes and its name are on the disk when this returns. `told` hears of the rows meanwhile, `told_rows` or a few more at a time, and where the rows of
     one stream are followed by those of the other.
     """
     place = spool_directory(directory, epoch)
     target = place / f"{part}.arrow"
     if target.exists():
-        return _described(target)
+        return _found(target)
     place.mkdir(parents=True, exist_ok=True)
     handle, partial = tempfile.mkstemp(dir=place, prefix=f".{part}-")
     try:
@@ -127,10 +126,24 @@ def write_part(
         try:
             os.link(partial, target)  # unlike a rename it never replaces what is there
         except FileExistsError:
-            return _described(target)
+            return _found(target)
+        _sync_name(target)
         return Part(part, writer.rows[0], writer.rows[1], writer.end, checksum)
     finally:
         os.unlink(partial)
+
+
+def _found(target: Path) -> Part:
+    """The part that another attempt wrote, which may not have come as far as its name's sync."""
+    part = _described(target)
+    _sync_name(target)
+    return part
+
+
+def _sync_name(target: Path) -> None:
+    """Make the names of a part and of its epoch durable."""
+    sync_directory(target.parent)
+    sync_directory(target.parent.parent)
 
 
 def sync_directory(directory: str | Path) -> None:

@@ -10,11 +10,20 @@ from host.service.places import Place
 
 __all__ = ["run"]
 
+#: Rows of a stream that are joined at once: what a micro-batch has is there together, and the more
+#: of it goes by at once, the less it costs.
+_BATCH_ROWS = 1 << 16
+#: How long a thread may keep the others waiting. Making an epoch durable is many short steps, and
+#: results wait for it while the next rows are joined beside it.
+_SWITCH_S = 0.0005
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the end; with --detach in another process, which serves when this returns."""
     place = Place.of(arguments.directory, arguments.backend, arguments.device)
-    engine = {"backend": arguments.backend, "device": arguments.device}
+    engine = {
+        "backend": arguments.backend, "device": arguments.device, "batch": _BATCH_ROWS,
+    }
     try:
         daemon = Daemon(place, engine, arguments.idle, arguments.patience)
     except AlreadyServed as error:
@@ -27,6 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         _leave_terminal(place)
     else:
         print(f"watersmeet: serving {place.socket}", file=sys.stderr, flush=True)
+    sys.setswitchinterval(_SWITCH_S)
     try:
         daemon.serve()
     finally:

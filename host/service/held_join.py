@@ -119,6 +119,8 @@ class HeldJoin:
             report = self._discard(job) if job.discard else self._apply(job, answer, settling)
             report |= {"epoch": job.epoch, "seconds": time.perf_counter() - begin}
             answer.finish(report, self._late)
+            # Nobody waits for what is deleted.
+            self._disk.submit(self._log.forget if job.discard else self._log.expire, job.epoch)
         except BaseException as error:
             self._drop()
             answer.fail(error)
@@ -205,7 +207,6 @@ class HeldJoin:
         if before is None:
             replayed += windows.reached(epoch)
             before = self._push(epoch, None, self._settled(job), answer)
-            self._log.expire(epoch)
         windows.epoch = epoch
         self._late = [(letter, rows) for letter, _, rows in windows.join.take_late()]
         done = {name: value - before[name] for name, value in windows.counters().items()}
@@ -249,7 +250,6 @@ class HeldJoin:
             if manifest.parts != parts:
                 return False
             answer.open()
-            self._log.expire(job.epoch)
             return True
 
         return _Settling(tables, self._disk.submit(settle))
@@ -281,11 +281,8 @@ class HeldJoin:
             )
 
     def _discard(self, job: Job) -> dict[str, Any]:
-        """Read the rows and drop them, and the log with them."""
+        """Read the rows and drop them."""
         left, right = self._rows.read(job.epoch, job.parts)
-        for epoch in self._log.epochs():
-            if epoch < job.epoch:
-                self._log.remove(epoch)
         return {"tuples_left": left.num_rows, "tuples_right": right.num_rows, "pairs": 0}
 
 

@@ -120,12 +120,13 @@ class EpochLog:
         largest: tuple[int | None, int | None],
         run: str = "",
     ) -> Manifest:
-        """Fix the epoch as `parts`, unless it was fixed before; durable when this returns."""
+        """Fix the epoch as `parts`, unless it was fixed before; durable when this returns.
+
+        The parts are durable already (host.spool.write_part), so that no manifest ever names one
+        that a crash takes away.
+        """
         if not self.has(epoch):
             manifest = self._next(epoch, parts, largest, run)
-            for directory in (spool_directory(self.directory, epoch), self.directory / "spool"):
-                if directory.exists():
-                    sync_directory(directory)
             path = self._path(epoch)
             if not path.parent.exists():
                 path.parent.mkdir(exist_ok=True)
@@ -188,8 +189,12 @@ class EpochLog:
         if oldest == self._expired:
             return
         self._expired = oldest
+        self.forget(oldest)
+
+    def forget(self, epoch: int) -> None:
+        """Delete all that is older than an epoch."""
         for number in self.epochs():
-            if number < oldest:
+            if number < epoch:
                 self.remove(number)
 
     def remove(self, epoch: int) -> None:

@@ -1,6 +1,7 @@
 """A worker's epochs: whatever is repeated, lost or shared, each pair comes once."""
 
 import itertools
+import os
 import tempfile
 from functools import partial
 
@@ -239,6 +240,31 @@ def test_late_rows_and_counts_of_all_come_from_the_first_worker(tmp_path, worker
     assert pairs == sum(map(len, source.expected()))
 
 
+def test_nobody_sees_a_pair_before_its_rows_are_on_the_disk(tmp_path, workers_of, monkeypatch):
+    """The part, its name, its epoch's name; then the manifest, then its name; then a result."""
+    synced = []
+
+    def fsync(number):
+        synced.append(os.readlink(f"/proc/self/fd/{number}"))
+
+    monkeypatch.setattr("os.fsync", fsync)
+    source = Source(tmp_path, streams(), SPLITS, "none", run="a")
+    epoch = next(n for n, pairs in enumerate(source.expected()) if n and pairs)
+    workers = workers_of(source)
+    for before in range(epoch):
+        workers.run(before)
+    for attempt in range(2):
+        synced.clear()
+        job = workers.job(epoch, 0)  # writes the parts, or finds them
+        names = [source.directory / "spool" / str(epoch), source.directory / "spool"]
+        assert synced[-2:] == [str(name) for name in names]
+        assert attempt or synced[-3].startswith(str(names[0] / "."))
+    synced.clear()
+    assert next(workers.held[0].run(job).messages()) is not None
+    assert synced[0].startswith(str(source.directory / "epochs" / f".{epoch}.json-"))
+    assert synced[1] == str(source.directory / "epochs")
+
+
 # The order of epochs.
 
 
@@ -266,6 +292,8 @@ def test_a_worker_that_was_left_behind_by_what_expired_heals_from_what_is_left(
     same_pairs(workers.run(0), expected[0])
     for epoch in range(1, last):
         workers.rows(epoch, 0)
+    workers.held[0].close()  # what has expired is deleted beside the answers, and by then
+    del workers.held[0]
     assert not EpochLog(source.directory, source.options).has(1)
     same_pairs(workers.run(last), expected[last])
     assert workers.answer(last, 1)[1].report["replayed"] < last
