@@ -5,6 +5,7 @@ SHELL := /bin/bash
 
 MINUTES ?= 10
 N ?= 20
+JOBS ?= 2
 FAULTS ?= 1000000
 SIM ?= verilator
 BOARD ?= ulx3s
@@ -66,8 +67,8 @@ soak: setup  ## random joins against the reference for MINUTES=10, and FAULTS=10
 			--hypothesis-seed=$$seed || exit 1; \
 	done
 
-chaos: setup  ## joins in Spark under N=20 random schedules of faults; SEED= repeats a run
-	@$(RUN) .venv/bin/python -m tests.spark_bridge.chaos --schedules $(N) $(if $(SEED),--seed $(SEED))
+chaos: setup  ## joins in Spark under N=20 random schedules of faults, by JOBS=2 sessions; SEED= repeats a run
+	@$(RUN) .venv/bin/python -m tests.spark_bridge.chaos --schedules $(N) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
 sim: setup  ## the gateware's cocotb benches; SIM=icarus where it is installed
 	SIM=$(SIM) $(PYTEST) -n 2 --dist loadfile tests/sim

@@ -18,8 +18,14 @@ from pyspark.sql import functions as F
 from spark_bridge.options import checked
 from spark_bridge.streaming import streaming_join
 
-__all__ = ["Load", "Timed", "bucketed", "constant_key", "ours", "session", "source", "timed"]
+__all__ = [
+    "MASTER", "STORES", "Load", "Timed", "bucketed", "constant_key", "ours", "session", "source",
+    "timed",
+]
 
+#: Two cores. A task may be tried again, since pipelined ones lose a race of Spark's own at times
+#: (docs/spark.md): it takes a Python worker whose channel was closed a moment before.
+MASTER = "local[2,4]"
 #: Values of x.
 _RANGE = 1 << 30
 _STORES = "org.apache.spark.sql.execution.streaming.state."
@@ -81,7 +87,7 @@ class Load:
 def session() -> Iterator[SparkSession]:
     """Spark on two cores, the same for all sides."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").appName("watersmeet bench")
+    builder = SparkSession.builder.master(MASTER).appName("watersmeet bench")
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()

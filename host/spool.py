@@ -97,8 +97,9 @@ def write_part(
 ) -> Part:
     """Write the rows of both streams as they come; an attempt that finds the file leaves it.
 
-    Its bytes and its name are on the disk when this returns. `told` hears of the rows meanwhile, `told_rows` or a few more at a time, and where the rows of
-    one stream are followed by those of the other.
+    Its bytes and its name are on the disk when this returns. `told` hears of the rows meanwhile,
+    `told_rows` or a few more at a time, and where the rows of one stream are followed by those of
+    the other.
     """
     place = spool_directory(directory, epoch)
     target = place / f"{part}.arrow"

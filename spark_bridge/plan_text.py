@@ -1,20 +1,25 @@
 """The plan of a join of DataFrames in words."""
 
-from host.explain import Line, as_text
-from host.explain import explain as explain_join
+from typing import TYPE_CHECKING
+
 from spark_bridge.batch import grid
 from spark_bridge.options import BridgeOptions
+
+if TYPE_CHECKING:
+    from host.explain import Line
 
 __all__ = ["plan_of"]
 
 
 def plan_of(options: BridgeOptions) -> str:
     """Lines of label and text: the condition on the device, then what Spark does around it."""
-    own = [line for line in explain_join(options.join) if line[0] not in ("workers", "batches")]
+    from host.explain import as_text, explain  # compiled code, which no task of Spark's needs
+
+    own = [line for line in explain(options.join) if line[0] not in ("workers", "batches")]
     return as_text([*own, *(_of_stream(options) if options.streaming else _of_batch(options))])
 
 
-def _of_stream(options: BridgeOptions) -> list[Line]:
+def _of_stream(options: BridgeOptions) -> list["Line"]:
     if options.workers == 1:
         workers = "1, in the one task of a micro-batch: nothing is shuffled"
     else:
@@ -22,7 +27,7 @@ def _of_stream(options: BridgeOptions) -> list[Line]:
     return [("workers", workers), ("state on disk", str(options.state_dir))]
 
 
-def _of_batch(options: BridgeOptions) -> list[Line]:
+def _of_batch(options: BridgeOptions) -> list["Line"]:
     if options.workers == 1:
         return [("workers", "1 task, which sees all rows")]
     rows, columns = grid(options.workers)

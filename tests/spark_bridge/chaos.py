@@ -1,15 +1,18 @@
 """make chaos: joins in Spark under random faults; the output must be that of a quiet run.
 
-    python -m tests.spark_bridge.chaos [--schedules N] [--seed S] [--master M]
+    python -m tests.spark_bridge.chaos [--schedules N] [--seed S] [--jobs J] [--master M]
 
 A schedule gives each micro-batch of a query a fault or none. Schedule i of seed S is always the
-same one: `--schedules 1 --first i --seed S` repeats it.
+same one: `--schedules 1 --first i --seed S` repeats it. One that fails is named, and the others
+follow.
 """
 
 import argparse
 import contextlib
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -245,24 +248,59 @@ def main(argv=None):
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--master", default="local[2,4]")
+    parser.add_argument("--jobs", type=int, default=1, help="sessions that share the schedules")
+    parser.add_argument("--step", type=int, default=1, help="run each so manieth schedule only")
     said = parser.parse_args(argv)
+    failed = _shared(said) if said.jobs > 1 else _run(said)
+    if failed:
+        print(f"chaos: {failed} schedules failed", flush=True)
+    elif said.step == 1:
+        print(f"chaos: {said.schedules} schedules gave the pairs of a quiet run", flush=True)
+    return 1 if failed else 0
+
+
+def _shared(said):
+    """Sessions of their own, with daemons of their own; how many of them saw a failure."""
+    count = min(said.jobs, said.schedules)
+    command = [sys.executable, "-m", "tests.spark_bridge.chaos", "--master", said.master,
+               "--seed", str(said.seed), "--step", str(count)]
+    sessions = [
+        subprocess.Popen([*command, "--first", str(said.first + number),
+                          "--schedules", str(said.schedules - number)])
+        for number in range(count)
+    ]
+    return sum(session.wait() != 0 for session in sessions)
+
+
+def _run(said):
+    """One schedule after the other in one session; how many failed."""
     os.environ["WATERSMEET_CHAOS"] = str(os.getpid())
 
     from tests.spark_bridge.sparks import new_session
 
-    with tempfile.TemporaryDirectory() as place, new_session(said.master, place) as spark:
+    failed = 0
+    settings = {"spark.python.daemon.module": "tests.spark_bridge.warm_workers"}
+    with tempfile.TemporaryDirectory() as place, \
+            new_session(said.master, place, **settings) as spark:
         folder = Folder(spark, place)
         make_streams(folder)
         expected = truth(folder)
-        for number in range(said.first, said.first + said.schedules):
+        for number in range(said.first, said.first + said.schedules, said.step):
             marks = Path(place) / f"marks-{number}"
             marks.mkdir()
             schedule = Schedule.random(said.seed, number, marks)
-            print(f"chaos: seed {said.seed}, schedule {number}, {schedule.workers} workers, "
-                  f"{', '.join(schedule.faults)}", flush=True)
-            run_schedule(folder, schedule, f"run-{number}", expected)
-    print(f"chaos: {said.schedules} schedules gave the {expected.total():,} pairs of a quiet run")
-    return 0
+            name = (f"chaos: seed {said.seed}, schedule {number}, {schedule.workers} workers, "
+                    f"{', '.join(schedule.faults)}")
+            begin = time.monotonic()
+            try:
+                run_schedule(folder, schedule, f"run-{number}", expected)
+            except Exception as error:
+                failed += 1
+                print(f"{name}: FAILED: {error}", flush=True)
+            else:
+                print(f"{name}: {time.monotonic() - begin:.1f} s", flush=True)
+            shutil.rmtree(folder.state, ignore_errors=True)
+    return failed
 
 
 if __name__ == "__main__":

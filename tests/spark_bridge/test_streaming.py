@@ -17,8 +17,11 @@ from tests.spark_bridge.sparks import Folder, rows_of, same
 pytestmark = [pytest.mark.spark, pytest.mark.opencl, pytest.mark.sim, pytest.mark.slow]
 
 LEFT, RIGHT = mixed_rows(260, 11), mixed_rows(230, 12)
-#: Rows of the two streams in each micro-batch.
-SPLITS = [(60, 10), (100, 0), (1, 120), (99, 100)]
+#: Rows of the two streams in each micro-batch: two ways to cut the same streams.
+SPLITS = {
+    "four micro-batches": [(60, 10), (100, 0), (1, 120), (99, 100)],
+    "two micro-batches": [(259, 115), (1, 115)],
+}
 
 #: name -> condition, window, and what else is asked for
 CASES = {
@@ -45,12 +48,18 @@ CASES = {
 COLUMNS = ["id", "f", "d", "ts", "n", "k", "bag"]
 
 
+@pytest.fixture(scope="module", params=SPLITS)
+def cut(request):
+    """How the streams are cut."""
+    return SPLITS[request.param]
+
+
 @pytest.fixture(scope="module")
-def streams(spark, tmp_path_factory):
+def streams(spark, tmp_path_factory, cut):
     """The rows on disk, cut into micro-batches."""
     folder = Folder(spark, tmp_path_factory.mktemp("streams"))
-    folder.write("left", LEFT, [left for left, _ in SPLITS])
-    folder.write("right", RIGHT, [right for _, right in SPLITS])
+    folder.write("left", LEFT, [left for left, _ in cut])
+    folder.write("right", RIGHT, [right for _, right in cut])
     return folder
 
 
@@ -87,7 +96,7 @@ def gateware(spark, small_cores):
         with WorkerClient.connect(backend="rtl", directory=directory, start=False) as client:
             joins = client.status()["joins"]
         daemon.terminate()
-    assert len(joins) == 3, "one worker and two"
+    assert len(joins) == 3 * len(SPLITS), "one worker and two, for each query"
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +130,11 @@ def test_results_are_those_of_sparks_batch_join(streams, found, name):
 
 
 @pytest.mark.parametrize("name", ["rows", "rows, two workers"])
-def test_row_windows_follow_the_order_of_arrival(found, name):
+def test_row_windows_follow_the_order_of_arrival(found, cut, name):
     near = null_safe(lambda left, right: abs(left - right) <= 3)
     expected = expected_pairs(
         lambda left, right: near(left["i"], right["i"]), CASES[name][1], LEFT, RIGHT,
-        arrival_of(SPLITS),
+        arrival_of(cut),
     )
     assert len(expected) > 10
     same_pairs([(row[0], row[len(COLUMNS)]) for row in found[name]], expected)
