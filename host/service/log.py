@@ -105,8 +105,9 @@ class EpochLog:
 
         Spark's rule: the slower one of the two streams counts.
         """
-        if self.has(epoch):
-            return self.manifest(epoch).watermark
+        return self.manifest(epoch).watermark if self.has(epoch) else self._next_watermark(epoch)
+
+    def _next_watermark(self, epoch: int) -> int:
         lateness_us = self._options.lateness_us
         newest = self.manifest(epoch - 1).newest if epoch else (None, None)
         if lateness_us is None or newest[0] is None or newest[1] is None:
@@ -128,10 +129,11 @@ class EpochLog:
         if not self.has(epoch):
             manifest = self._next(epoch, parts, largest, run)
             path = self._path(epoch)
-            if not path.parent.exists():
+            if not epoch or not path.parent.exists():
                 path.parent.mkdir(exist_ok=True)
                 sync_directory(self.directory)
-            _create(path, asdict(manifest))
+            if _create(path, asdict(manifest)):
+                self._manifests[epoch] = manifest
         # Also where another one made it and may not have come as far.
         sync_directory(self._path(epoch).parent)
         return self.manifest(epoch)
@@ -143,13 +145,14 @@ class EpochLog:
         largest: tuple[int | None, int | None],
         run: str,
     ) -> Manifest:
-        first, newest = self.rows_before(epoch), largest
+        first, newest = (0, 0), largest
         if epoch:
-            before = self.manifest(epoch - 1).newest
-            newest = (_later(before[0], largest[0]), _later(before[1], largest[1]))
+            before = self.manifest(epoch - 1)
+            first = before.end
+            newest = (_later(before.newest[0], largest[0]), _later(before.newest[1], largest[1]))
         rows = (sum(part.left_rows for part in parts), sum(part.right_rows for part in parts))
         kept = tuple(part for part in parts if any(part.rows))
-        watermark, oldest = self.watermark(epoch), self.oldest(epoch)
+        watermark, oldest = self._next_watermark(epoch), self._next_oldest(epoch)
         return Manifest(epoch, first, rows, largest, newest, watermark, oldest, kept, run)
 
     def rows_before(self, epoch: int) -> tuple[int, int]:
@@ -160,13 +163,14 @@ class EpochLog:
 
     def oldest(self, epoch: int) -> int:
         """The first epoch that has rows which that epoch can see; itself if there is none."""
-        if self.has(epoch):
-            return self.manifest(epoch).oldest
+        return self.manifest(epoch).oldest if self.has(epoch) else self._next_oldest(epoch)
+
+    def _next_oldest(self, epoch: int) -> int:
         if not epoch:
             return 0
-        before = self.manifest(epoch - 1)
+        before, watermark = self.manifest(epoch - 1), self._next_watermark(epoch)
         for candidate in range(before.oldest, epoch):
-            if self._is_live(self.manifest(candidate), before.end, self.watermark(epoch)):
+            if self._is_live(self.manifest(candidate), before.end, watermark):
                 return candidate
         return epoch
 
@@ -258,19 +262,28 @@ def _manifest(values: dict[str, Any]) -> Manifest:
     return Manifest(**values, parts=parts)
 
 
-def _create(path: Path, values: Mapping[str, Any]) -> None:
-    """Write a sealed file, whole and durable, unless there is one."""
-    body = json.dumps(values)
+def _create(path: Path, values: Mapping[str, Any]) -> bool:
+    """Write a sealed file, whole and durable, unless there is one; whether it is this one.
+
+    Results wait for this beside threads that are busy: every call of the system lets one of them
+    go first, so there are as few as can be.
+    """
+    body = json.dumps(values).encode()
+    sealed = b"%s\n%s\n" % (hashlib.sha256(body).hexdigest().encode(), body)
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
-        with os.fdopen(handle, "w") as file:
-            file.write(f"{hashlib.sha256(body.encode()).hexdigest()}\n{body}\n")
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            written = os.write(handle, sealed)
+            if written < len(sealed):
+                raise OSError(f"{path} could be written to {written} of {len(sealed)} bytes only")
+            os.fsync(handle)
+        finally:
+            os.close(handle)
         try:
             os.link(partial, path)
         except FileExistsError:
-            return
+            return False
+        return True
     finally:
         os.unlink(partial)
 

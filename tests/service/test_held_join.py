@@ -292,8 +292,7 @@ def test_a_worker_that_was_left_behind_by_what_expired_heals_from_what_is_left(
     same_pairs(workers.run(0), expected[0])
     for epoch in range(1, last):
         workers.rows(epoch, 0)
-    workers.held[0].close()  # what has expired is deleted beside the answers, and by then
-    del workers.held[0]
+    workers.rest()
     assert not EpochLog(source.directory, source.options).has(1)
     same_pairs(workers.run(last), expected[last])
     assert workers.answer(last, 1)[1].report["replayed"] < last
@@ -411,6 +410,7 @@ def test_files_go_when_nothing_needs_them_and_a_later_epoch_began(
     gone = 0
     for epoch in range(len(splits)):
         workers.run(epoch)
+        workers.rest()
         kept = sorted(int(path.stem) for path in (source.directory / "epochs").iterdir())
         needed = [next(e for e in range(epoch) if row < source.first(e + 1)[side])
                   for side, row in still_seen(source, epoch)]
@@ -427,6 +427,7 @@ def test_discarded_rows_leave_only_the_last(tmp_path, workers_of):
     for epoch in range(3):
         batches, answer = workers.answer(epoch, 0, discard=True)
         assert batches == [] and answer.report["tuples_right"] == SPLITS[epoch][1]
+    workers.rest()
     assert [path.name for path in (source.directory / "spool").iterdir()] == ["2"]
 
 

@@ -37,6 +37,12 @@ class Workers:
         every = range(self.workers) if workers is None else workers
         return sorted(pair for worker in every for pair in self.rows(epoch, worker))
 
+    def rest(self):
+        """Wait for what is done after an answer has ended: deleting what has expired."""
+        for held in self.held.values():
+            for thread in (held._thread, held._disk):
+                thread.submit(int).result()
+
     def crash(self, worker):
         """What SIGKILL leaves: the log."""
         if worker in self.held:
