@@ -18,12 +18,14 @@ from host.pages import Arena
 from host.records import plain
 from host.rowstore import Words
 from host.run_columns import (
+    SLACK,
     count_offsets,
     write_copy,
     write_copy_seen,
     write_gather,
     write_gather_seen,
     write_repeat,
+    write_taken,
 )
 from host.stretches import sight_of
 from hw.spec.tuples import Side
@@ -42,7 +44,7 @@ class Expansion:
 
     records   uint32 (start, end), those of a probe side by side, `runs` of them
     sight     uint32 (first, rows) of each probe; it is asked only where `partly`
-    arranged  columns of the stored side by position
+    arranged  columns of the stored side by position, with SLACK behind the last
     """
 
     hits: Hits
@@ -79,25 +81,27 @@ class Expansion:
         return int(self.offsets[-1])
 
     def write(
-        self, side: Side, words: Words, own: np.ndarray, begin: int, out: np.ndarray
+        self, side: Side, words: Words, own: np.ndarray, begin: int, size: int, out: np.ndarray
     ) -> None:
-        """The column `words` of `side` for the pairs from `begin` on, as many as fit `out`.
+        """The column `words` of `side` for `size` pairs from `begin` on, and up to SLACK more.
 
         `own` is that column of the probes, where `side` is theirs.
         """
         arranged = self.arranged.get(words.name)
         seen = (self.offsets, self.records, self.runs, self.rids, *self.sight)
         if side is self.hits.probe.side:
-            write_repeat(self.offsets, self.runs, own, begin, out)
+            write_repeat(self.offsets, self.runs, own, begin, size, out)
         elif arranged is not None and self.partly:
-            write_copy_seen(*seen, arranged, begin, out)
+            write_copy_seen(*seen, arranged, begin, size, out)
         elif arranged is not None:
-            write_copy(self.offsets, self.records, arranged, begin, out)
+            write_copy(self.offsets, self.records, arranged, begin, size, out)
         elif self.partly:
-            write_gather_seen(*seen, words.ring, words.place(self.hits.base), begin, out)
+            write_gather_seen(*seen, words.ring, words.place(self.hits.base), begin, size, out)
         else:
             shift = words.place(self.hits.base)
-            write_gather(self.offsets, self.records, self.rids, words.ring, shift, begin, out)
+            write_gather(
+                self.offsets, self.records, self.rids, words.ring, shift, begin, size, out
+            )
 
     def arrange(self, words: Words) -> None:
         """Put the column in the order of positions, where it pays at once.
@@ -107,9 +111,8 @@ class Expansion:
         rows = len(self.rids)
         if self.partly or words.name in self.arranged or len(self) < rows:
             return
-        whole, out = np.array([[0, rows]], np.uint32), np.empty(rows, words.ring.dtype)
-        shift = words.place(self.hits.base)
-        write_gather(np.array([0, rows]), whole, self.rids, words.ring, shift, 0, out)
+        out = np.empty(rows + SLACK, words.ring.dtype)
+        write_taken(words.ring, words.place(self.hits.base), self.rids, out)
         self.arranged[words.name] = out
 
 
@@ -160,13 +163,13 @@ def expand(
         pairs = chunk[-1].place + chunk[-1].size
         arrays = []
         for number, (side, words) in enumerate(columns):
-            memory = arena.lend(pairs * words.ring.itemsize)
+            width = words.ring.itemsize
+            memory = arena.lend((pairs + SLACK) * width)
             whole = memory.view(words.ring.dtype)
-            for one in chunk:
-                out = whole[one.place : one.place + one.size]
+            for one in chunk:  # each writes over what the one before wrote too much
                 mine = own.get((number, side), whole)
-                one.expansion.write(side, words, mine, one.begin, out)
-            buffers = [None, pa.py_buffer(memory)]
+                one.expansion.write(side, words, mine, one.begin, one.size, whole[one.place :])
+            buffers = [None, pa.py_buffer(memory).slice(0, pairs * width)]
             arrays.append(pa.Array.from_buffers(words.type, pairs, buffers))
         return arrays
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from host.hits import Hits
 from host.rowstore import Words
-from host.run_columns import list_pairs, write_picked, write_taken
+from host.run_columns import count_candidates, list_pairs, write_picked, write_taken
 from hw.spec.tuples import Side
 
 __all__ = ["ListedPairs"]
@@ -32,7 +32,7 @@ class ListedPairs:
         sight: tuple[np.ndarray, np.ndarray], partly: bool,
     ) -> "ListedPairs | None":
         """None where the candidates are many; for the arguments see Expansion."""
-        candidates = int(records[:, 1].sum(dtype=np.int64) - records[:, 0].sum(dtype=np.int64))
+        candidates = count_candidates(records)
         if candidates > _FEW * len(records):
             return None
         return ListedPairs(hits, *list_pairs(records, runs, rids, *sight, partly, candidates))
@@ -41,10 +41,10 @@ class ListedPairs:
         return len(self.rids)
 
     def write(
-        self, side: Side, words: Words, own: np.ndarray, begin: int, out: np.ndarray
+        self, side: Side, words: Words, own: np.ndarray, begin: int, size: int, out: np.ndarray
     ) -> None:
         """As Expansion.write."""
-        stretch = slice(begin, begin + len(out))
+        stretch = slice(begin, begin + size)
         if side is self.hits.probe.side:
             write_picked(own, self.probes[stretch], out)
         else:

@@ -4,8 +4,11 @@ from typing import Any
 
 from llvmlite import ir
 from numba import extending, types
+from numba.core import cgutils
 
-__all__ = ["LANES", "below", "inside", "written_byte"]
+__all__ = [
+    "LANES", "below", "copied", "filled", "inside", "ones", "packed", "seen", "written_byte",
+]
 
 #: Elements that are compared at once.
 LANES = 16
@@ -46,6 +49,101 @@ def below(typingctx: Any, array: Any, place: Any, bound: Any) -> Any:
 
 
 @_intrinsic
+def seen(typingctx: Any, array: Any, place: Any, first: Any, rows: Any) -> Any:
+    """The same for unsigned elements of which `first` can be taken away to less than `rows`."""
+    signature = types.uint64(array, types.uint64, array.dtype, array.dtype)
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        values, compare = _lanes(context, builder, sig, arguments)
+        moved = builder.sub(values, _everywhere(builder, values.type, arguments[2]))
+        return _bits(builder, compare("<", moved, arguments[3]))
+
+    return signature, generate
+
+
+@_intrinsic
+def ones(typingctx: Any, bits: Any) -> Any:
+    """How many bits of a uint64 are set."""
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@_intrinsic
+def filled(typingctx: Any, array: Any, place: Any, value: Any) -> Any:
+    """array[place : place + LANES] = value; 0. The array must have that many from there on."""
+    signature = types.int64(array, types.uint64, array.dtype)
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        address, align = _address(context, builder, sig, arguments, 0)
+        values = _everywhere(builder, address.type.pointee, arguments[2])
+        builder.store(values, address, align=align)
+        return context.get_constant(types.int64, 0)
+
+    return signature, generate
+
+
+@_intrinsic
+def copied(typingctx: Any, array: Any, place: Any, source: Any, start: Any) -> Any:
+    """array[place : place + LANES] = source[start : start + LANES], of two arrays of one type; 0.
+
+    Both arrays must have that many elements from there on.
+    """
+    signature = types.int64(array, types.uint64, source, types.uint64)
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        into, align = _address(context, builder, sig, arguments, 0)
+        taken, _ = _address(context, builder, sig, arguments, 2)
+        builder.store(builder.load(taken, align=align), into, align=align)
+        return context.get_constant(types.int64, 0)
+
+    return signature, generate
+
+
+@_intrinsic
+def packed(
+    typingctx: Any, array: Any, place: Any, source: Any, start: Any, bits: Any
+) -> Any:
+    """The same of those elements alone whose bit is set, side by side; behind them is anything."""
+    signature = types.int64(array, types.uint64, source, types.uint64, types.uint64)
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        # As many at a time as one register of any machine holds.
+        lanes = LANES // 2 if array.dtype.bitwidth == 64 else LANES
+        word, part = ir.IntType(64), ir.IntType(lanes)
+        place, start, bits = arguments[1], arguments[3], arguments[4]
+        for first in range(0, LANES, lanes):
+            at = [arguments[0], place, arguments[2], builder.add(start, word(first))]
+            chosen = builder.trunc(builder.lshr(bits, word(first)), part)
+            _pack(context, builder, sig, at, lanes, chosen)
+            place = builder.add(place, builder.zext(builder.ctpop(chosen), word))
+        return context.get_constant(types.int64, 0)
+
+    return signature, generate
+
+
+def _pack(
+    context: Any, builder: Any, sig: Any, arguments: Any, lanes: int, chosen: Any
+) -> None:
+    """Compress so many elements and write them as a vector: to store what is compressed straight
+    away is slow in some machines.
+    """
+    into, align = _address(context, builder, sig, arguments, 0, lanes)
+    taken, _ = _address(context, builder, sig, arguments, 2, lanes)
+    vector, mask = into.type.pointee, ir.VectorType(ir.IntType(1), lanes)
+    compress = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(vector, [vector, mask, vector]),
+        f"llvm.experimental.vector.compress.v{lanes}i{8 * align}",
+    )
+    values = builder.load(taken, align=align)
+    nothing = ir.Constant(vector, ir.Undefined)
+    values = builder.call(compress, [values, builder.bitcast(chosen, mask), nothing])
+    builder.store(values, into, align=align)
+
+
+@_intrinsic
 def written_byte(
     typingctx: Any, array: Any, place: Any, table: Any, row: Any, base: Any
 ) -> Any:
@@ -79,16 +177,24 @@ def written_byte(
 
 def _lanes(context: Any, builder: Any, sig: Any, arguments: Any) -> tuple[Any, Any]:
     """The elements as one vector, and what compares it with a single value."""
-    found = context.make_array(sig.args[0])(context, builder, arguments[0])
-    kind = sig.args[0].dtype
-    vector = ir.VectorType(context.get_data_type(kind), LANES)
-    address = builder.bitcast(builder.gep(found.data, [arguments[1]]), vector.as_pointer())
-    compared = builder.icmp_signed if kind.signed else builder.icmp_unsigned
+    address, align = _address(context, builder, sig, arguments, 0)
+    compared = builder.icmp_signed if sig.args[0].dtype.signed else builder.icmp_unsigned
 
     def compare(how: str, values: Any, bound: Any) -> Any:
-        return compared(how, values, _everywhere(builder, vector, bound))
+        return compared(how, values, _everywhere(builder, values.type, bound))
 
-    return builder.load(address, align=kind.bitwidth // 8), compare
+    return builder.load(address, align=align), compare
+
+
+def _address(
+    context: Any, builder: Any, sig: Any, arguments: Any, number: int, lanes: int = LANES
+) -> tuple[Any, int]:
+    """Where so many elements of the array begin from the place on that is the next argument."""
+    found = context.make_array(sig.args[number])(context, builder, arguments[number])
+    kind = sig.args[number].dtype
+    vector = ir.VectorType(context.get_data_type(kind), lanes)
+    first = builder.gep(found.data, [arguments[number + 1]])
+    return builder.bitcast(first, vector.as_pointer()), kind.bitwidth // 8
 
 
 def _bits(builder: Any, found: Any) -> Any:
