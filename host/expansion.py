@@ -27,8 +27,8 @@ from host.run_columns import (
     write_repeat,
     write_taken,
 )
-from host.stretches import sight_of
 from hw.spec.tuples import Side
+from hw.spec.windows import Sight
 
 __all__ = ["Expansion", "expand", "expansions_of"]
 
@@ -61,14 +61,17 @@ class Expansion:
         """Lists where there is little to expand; None where the candidates are no runs, or places
         do not follow arrivals.
         """
-        partly = hits.covered is not None or hits.in_batch
-        if not isinstance(hits.candidates, RunCandidates) or (partly and hits.edges is None):
+        if not isinstance(hits.candidates, RunCandidates):
             return None
+        partly, sight = hits.partly, _NOTHING
+        if partly:
+            if hits.sight is None:
+                return None
+            sight = _of_each(hits.sight)
         rids = np.ascontiguousarray(hits.candidates.rids)
         records = plain(hits.candidates.records, len(rids))
-        words = np.ascontiguousarray(records).view(np.uint32).reshape(-1, 2)
+        words = _words_of(records)
         runs = records.shape[1]
-        sight = sight_of(*hits.edges) if partly and hits.edges is not None else _NOTHING
         listed = ListedPairs.of(hits, words, runs, rids, sight, partly)
         if listed is not None:
             return listed
@@ -103,17 +106,19 @@ class Expansion:
                 self.offsets, self.records, self.rids, words.ring, shift, begin, size, out
             )
 
-    def arrange(self, words: Words) -> None:
-        """Put the column in the order of positions, where it pays at once.
+    def arrange(self, columns: Sequence[tuple[Side, Words]]) -> None:
+        """Put columns of the stored side in the order of positions, where it pays at once.
 
         Runs are then copied as they are. It pays from as many pairs on as there are tuples.
         """
         rows = len(self.rids)
-        if self.partly or words.name in self.arranged or len(self) < rows:
+        if self.partly or len(self) < rows:
             return
-        out = np.empty(rows + SLACK, words.ring.dtype)
-        write_taken(words.ring, words.place(self.hits.base), self.rids, out)
-        self.arranged[words.name] = out
+        for side, words in columns:
+            if side is not self.hits.probe.side and words.name not in self.arranged:
+                out = np.empty(rows + SLACK, words.ring.dtype)
+                write_taken(words.ring, words.place(self.hits.base), self.rids, out)
+                self.arranged[words.name] = out
 
 
 #: The pairs of some hits, either way.
@@ -122,13 +127,43 @@ Expanded = Expansion | ListedPairs
 _NOTHING = (np.zeros(1, np.uint32), np.zeros(1, np.uint32))
 
 
+def _words_of(records: np.ndarray) -> np.ndarray:
+    """uint32 (start, end) of every record, one after the other."""
+    starts = records["start"]
+    if not records.size or starts.strides[0] != records.shape[1] * starts.strides[1]:
+        return np.ascontiguousarray(records).view(np.uint32).reshape(-1, 2)
+    # Evenly spaced, as where runs of empty tiers were left out: as they lie.
+    shape, strides = (records.size, 2), (starts.strides[1], starts.itemsize)
+    return np.lib.stride_tricks.as_strided(starts, shape, strides, writeable=False)
+
+
+def _of_each(sight: Sight) -> tuple[np.ndarray, np.ndarray]:
+    """First rid and rows, modulo 2**32, of every probe."""
+    first = sight.first - np.uint32(sight.base % (1 << 32))
+    rows = sight.rows
+    return first, np.full(len(first), rows, np.uint32) if isinstance(rows, int) else rows
+
+
 def expansions_of(
-    found: Sequence[Hits], threads: ThreadPoolExecutor
+    found: Sequence[Hits], columns: Sequence[tuple[Side, Words]], threads: ThreadPoolExecutor
 ) -> list[Expanded] | None:
-    """The pairs of all hits; None where Expansion has none for one of them."""
-    other = threads.submit(lambda: [Expansion.of(hits) for hits in found[1::2]])
-    mine = [Expansion.of(hits) for hits in found[::2]]
-    made = [*mine, *other.result()]
+    """The pairs of all hits; None where Expansion has none for one of them.
+
+    Columns of the stored side are arranged where that pays.
+    """
+    made: list[Expanded | None] = [None] * len(found)
+    numbers = iter(range(len(found)))
+
+    def make() -> None:
+        for number in numbers:  # what the other thread has not taken
+            expansion = Expansion.of(found[number])
+            if expansion is not None:
+                expansion.arrange(columns)
+            made[number] = expansion
+
+    other = threads.submit(make)
+    make()
+    other.result()
     expansions = [expansion for expansion in made if expansion is not None]
     return expansions if len(expansions) == len(found) else None
 
@@ -155,9 +190,8 @@ def expand(
         for expansion in expansions:
             probe = expansion.hits.probe
             if probe.side is side and (number, side) not in own:
-                own[number, side] = words.at(probe.order + probe.first)
-            elif probe.side is not side:
-                expansion.arrange(words)
+                own[number, side] = values = np.empty(len(probe.order), words.ring.dtype)
+                write_taken(words.ring, words.place(probe.first), probe.order, values)
 
     def written(chunk: list[_Stretch]) -> list[pa.Array]:
         pairs = chunk[-1].place + chunk[-1].size

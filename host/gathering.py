@@ -41,10 +41,10 @@ def _columns(hits: Hits, columns: Sequence[tuple[Side, Words]]) -> list[PairColu
 
 
 def _values(hits: Hits, columns: list[PairColumn], most: int) -> Iterator[list[np.ndarray]]:
-    if isinstance(hits.candidates, PoCandidates) and hits.covered is None and not hits.in_batch:
+    if isinstance(hits.candidates, PoCandidates) and not hits.partly:
         yield from hits.candidates.columns(most, columns, hits.seeing)
         return
-    for probe, rid in hits.seen(most):
+    for probe, rid in hits.matches(most):
         yield [
             taken(column.words, column.base, rid) if column.own is None else column.own[probe]
             for column in columns

@@ -1,6 +1,6 @@
 """What a batch of probes found in one subwindow: candidates, and exact pairs out of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,6 +11,8 @@ from host.chain import TIME
 from host.preprocess import SideBatch
 from host.stretches import edges_of
 from host.totals import Totals
+from host.views import Seen, Span
+from hw.spec.windows import Coverage, Sight, coverage
 
 __all__ = ["Found", "Hits"]
 
@@ -21,10 +23,10 @@ class Hits:
 
     base         number in the stream of rid 0
     carried      arrays by rid: event times (TIME) where the window is of time, measures
-    first, last  the closed interval of places that each probe sees
-    covered      probes whose window covers the whole subwindow, so that every candidate holds;
-                 None if it is so for all
-    unseen       probes that see nothing of the subwindow; None if there are none
+    seen         the places that each probe sees
+    look         asks which rids each probe sees; None where places do not follow arrivals
+    span         first and last place of the subwindow; None if every probe sees all of it, so that
+                 every candidate holds
     in_batch     the stored tuples are of the same batch: only those that arrived before count
     kept         room for what is made of the subwindow once and lasts as long as it; None while
                  its positions may still change
@@ -34,23 +36,44 @@ class Hits:
     candidates: Candidates
     base: int
     carried: dict[str, np.ndarray]
-    first: np.ndarray
-    last: np.ndarray
-    covered: np.ndarray | None
-    unseen: np.ndarray | None
+    seen: Seen
+    look: Callable[[], Sight | None]
+    span: Span | None
     in_batch: bool = False
     kept: dict[str, np.ndarray] | None = None
+
+    @property
+    def partly(self) -> bool:
+        """Whether candidates are still to be filtered by what their probes see."""
+        return self.span is not None or self.in_batch
+
+    @cached_property
+    def sight(self) -> Sight | None:
+        """Which rids each probe sees; None where places do not follow arrivals."""
+        return self.look()
+
+    @cached_property
+    def _covers(self) -> np.ndarray | None:
+        """Coverage of the subwindow by each probe; None if all see the whole."""
+        return None if self.span is None else coverage(*self.seen.places, *self.span)
+
+    @cached_property
+    def covered(self) -> np.ndarray | None:
+        """Probes whose window covers the whole subwindow; None if it is so for all."""
+        whole = None if self._covers is None else self._covers == Coverage.WHOLE
+        return None if whole is None or whole.all() else whole
 
     @cached_property
     def seeing(self) -> np.ndarray | None:
         """Probes that see something of the subwindow; None if all do."""
-        return None if self.unseen is None else ~self.unseen
+        some = None if self._covers is None else self._covers != Coverage.NONE
+        return None if some is None or some.all() else some
 
     def sizes(self) -> np.ndarray:
         """Candidates of each probe, before the exact filter."""
         found = self.candidates.sizes()
-        if self.unseen is not None:
-            found[self.unseen] = 0
+        if self.seeing is not None:
+            found[~self.seeing] = 0
         return found
 
     def counts(self, most_pairs: int) -> np.ndarray:
@@ -58,7 +81,7 @@ class Hits:
         if self.covered is None and not self.in_batch:
             return self.sizes()
         if self.covered is None:
-            counts, partial = np.zeros(len(self.first), np.int64), self.seeing
+            counts, partial = np.zeros(len(self.probe.order), np.int64), self.seeing
         else:
             counts, partial = self.sizes(), ~self.covered
             counts[partial] = 0
@@ -85,7 +108,7 @@ class Hits:
     def edges(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The rids [first, end) that each probe sees, if its places follow the arrivals."""
         times = self.carried.get(TIME)
-        edges = edges_of(self.first, self.last, self.base, times, self.probe.order)
+        edges = edges_of(*self.seen.places, self.base, times, self.probe.order)
         if edges is None:
             return None
         first, end = edges
@@ -100,10 +123,10 @@ class Hits:
 
         `only` is a mask of the probes that are asked for.
         """
-        for probe, rid in self.seen(most_pairs, only):
+        for probe, rid in self.matches(most_pairs, only):
             yield probe, rid.astype(np.int64) + self.base
 
-    def seen(
+    def matches(
         self, most_pairs: int, only: np.ndarray | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The same with rids in place of row numbers."""
@@ -118,7 +141,8 @@ class Hits:
             return probe, rid
         row = rid.astype(np.int64) + self.base
         place = self.carried[TIME][rid] if TIME in self.carried else row
-        keep = (place >= self.first[probe]) & (place <= self.last[probe])
+        first, last = self.seen.places
+        keep = (place >= first[probe]) & (place <= last[probe])
         if self.in_batch:
             keep &= row < self.probe.before[self.probe.order[probe]]
         return probe[keep], rid[keep]

@@ -3,6 +3,7 @@
 Where most runs are empty, walking along them for each column costs more than the pairs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,5 +51,5 @@ class ListedPairs:
         else:
             write_taken(words.ring, words.place(self.hits.base), self.rids[stretch], out)
 
-    def arrange(self, words: Words) -> None:
-        """Lists gain nothing from a column in the order of positions."""
+    def arrange(self, columns: Sequence[tuple[Side, Words]]) -> None:
+        """Lists gain nothing from columns in the order of positions."""

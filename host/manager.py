@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -110,8 +111,8 @@ class JoinManager:
         """Send PROBE to every worker with a subwindow that some probe sees (step 3)."""
         chain = self.chains[batch.side.other]
         targets = targets_of(chain, seen) if len(probes) else []
-        counted = [target for target in targets if counting and target.covered is None]
-        listed = [target for target in targets if not (counting and target.covered is None)]
+        counted = [target for target in targets if counting and target.whole]
+        listed = [target for target in targets if not (counting and target.whole)]
         counts = self._ask(counted, lambda numbers: messages.count(chain.side, numbers, probes))
         totals = [
             (measure, future)
@@ -131,8 +132,9 @@ class JoinManager:
                     subwindow = target.subwindow
                     hits.append(
                         Hits(
-                            batch, candidates, subwindow.base, _values(subwindow), *seen.places,
-                            target.covered, target.unseen,
+                            batch, candidates, subwindow.base, _values(subwindow), seen,
+                            partial(seen.view.of, subwindow),
+                            None if target.whole else (subwindow.smallest, subwindow.largest),
                             kept=None if subwindow is chain.newest else subwindow.kept,
                         )
                     )
@@ -162,8 +164,8 @@ class JoinManager:
         def answer(found: Found) -> None:
             found.hits.append(
                 Hits(
-                    probe, future.result(), stored.first, stored.carried, *seen.places,
-                    covered=None, unseen=None, in_batch=True,
+                    probe, future.result(), stored.first, stored.carried, seen,
+                    partial(seen.view.of_batch, stored), span=None, in_batch=True,
                 )
             )
 

@@ -113,7 +113,7 @@ class PairsOutput:
         from host.expansion import expand, expansions_of
         from host.gathering import gathered
 
-        expansions = expansions_of(found.hits, self._threads)
+        expansions = expansions_of(found.hits, columns, self._threads)
         chunks = (
             gathered(found.hits, columns)
             if expansions is None

@@ -12,7 +12,7 @@ from host.preprocess import SideBatch
 from host.stretches import edges_of, sight_of
 from hw.spec.windows import RowWindow, Sight, TimeWindow, Window
 
-__all__ = ["Seen", "View", "places_seen", "view_of"]
+__all__ = ["Seen", "Span", "View", "places_seen", "view_of"]
 
 #: Rows, of a window or a batch, up to which row numbers are told apart modulo 2**32.
 _MOST_ROWS = 1 << 30
@@ -133,13 +133,18 @@ class _PlaceView:
         return int(self.first.max()), int(self.last.min())
 
     def of(self, subwindow: Subwindow) -> Sight | None:
-        edges = edges_of(self.first, self.last, subwindow.base, subwindow.times)
+        edges = self._edges(subwindow.base, subwindow.times)
         return None if edges is None else Sight(*sight_of(*edges))
 
     def of_batch(self, stored: SideBatch) -> Sight | None:
-        edges = edges_of(self.first, self.last, stored.first, stored.carried.get(TIME))
+        edges = self._edges(stored.first, stored.carried.get(TIME))
         if edges is None:
             return None
         first, end = edges
         end = np.minimum(end, self.batch.before[self.batch.order] - stored.first)
         return Sight(*sight_of(first, end))
+
+    def _edges(
+        self, base: int, times: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        return edges_of(self.first, self.last, base, times, self.batch.order)
