@@ -5,8 +5,9 @@ Each writer of runs fills `out` with `size` pairs from `begin` on. Places are un
 is first looked at whether it counts from the end.
 
 Runs are short and of any length, and a loop over each would be guessed wrong at its end. So LANES
-values are written at a time, and what is too much is written over by the next run: `out` and a
-column by position need room for SLACK more values than they have.
+values are written at a time, as often for every run as is enough for most of them, and what is too
+much is written over by the next run: `out` and a column by position need room for SLACK more values
+than they have.
 """
 
 import numpy as np
@@ -19,8 +20,10 @@ __all__ = [
     "write_gather", "write_gather_seen", "write_picked", "write_repeat", "write_taken",
 ]
 
+#: Times that LANES values are written of every run, however long it is.
+_MOST_STEPS = 4
 #: Values behind the last that are written or read as well.
-SLACK = LANES
+SLACK = _MOST_STEPS * LANES
 
 _STEP = np.uint64(LANES)
 _ONE = np.uint64(1)
@@ -32,6 +35,13 @@ def count_candidates(records):  # type: ignore[no-untyped-def]
     for record in range(len(records)):
         total += np.int64(records[record, 1]) - np.int64(records[record, 0])
     return total
+
+
+@njit(cache=True, nogil=True)
+def _steps(values, runs):  # type: ignore[no-untyped-def]
+    """How often LANES values are enough for nearly all runs: two deviations above their mean."""
+    mean = values / max(runs, 1)
+    return min(_MOST_STEPS, 1 + int(mean + 2.0 * np.sqrt(mean)) // LANES)
 
 
 @njit(cache=True, nogil=True)
@@ -60,14 +70,14 @@ def _count_seen(rids, start, end, low, most):  # type: ignore[no-untyped-def]
             found += np.uint64(np.uint32(rids[position] - low) < most)
         return found
     while start < end:
-        found += ones(seen(rids, start, low, most) & _first_bits(end - start))
+        found += ones(seen(rids, start, low, most) & _first_lanes(end - start))
         start += _STEP
     return found
 
 
 @njit(cache=True, nogil=True)
-def _first_bits(count):  # type: ignore[no-untyped-def]
-    """As many as there are lanes at most."""
+def _first_lanes(count):  # type: ignore[no-untyped-def]
+    """The bits of so many lanes, or of all."""
     return (_ONE << min(count, _STEP)) - _ONE
 
 
@@ -75,11 +85,13 @@ def _first_bits(count):  # type: ignore[no-untyped-def]
 def write_repeat(offsets, runs, own, begin, size, out):  # type: ignore[no-untyped-def]
     probe = (np.searchsorted(offsets, begin, "right") - 1) // runs
     written, stop = np.uint64(0), np.uint64(0)
+    steps = _steps(offsets[-1], len(own))
     while written < np.uint64(size):
         stop = np.uint64(min(size, offsets[(probe + 1) * runs] - begin))
-        value = own[probe]
-        filled(out, written, value)
-        place = written + _STEP
+        value, place = own[probe], written
+        for _ in range(steps):
+            filled(out, place, value)
+            place += _STEP
         while place < stop:
             filled(out, place, value)
             place += _STEP
@@ -93,11 +105,14 @@ def write_copy(offsets, records, arranged, begin, size, out):  # type: ignore[no
     record = np.searchsorted(offsets, begin, "right") - 1
     skipped = np.uint64(begin - offsets[record])
     written = np.uint64(0)
+    steps = _steps(offsets[-1], len(records))
     while written < np.uint64(size):
         first = np.uint64(records[record, 0]) + skipped - written
         stop = np.uint64(min(size, offsets[record + 1] - begin))
-        copied(out, written, arranged, first + written)
-        place = written + _STEP
+        place = written
+        for _ in range(steps):
+            copied(out, place, arranged, first + place)
+            place += _STEP
         while place < stop:
             copied(out, place, arranged, first + place)
             place += _STEP
@@ -167,7 +182,7 @@ def write_copy_seen(  # type: ignore[no-untyped-def]
             position += _ONE
         if end + _STEP <= np.uint64(len(rids)):
             while position < end and written < np.uint64(size):
-                bits = seen(rids, position, low, most) & _first_bits(end - position)
+                bits = seen(rids, position, low, most) & _first_lanes(end - position)
                 packed(out, written, arranged, position, bits)
                 written += ones(bits)
                 position += _STEP
@@ -193,7 +208,7 @@ def list_pairs(records, runs, rids, first, rows, partly, most):  # type: ignore[
             low, size = first[probe], rows[probe]
         # Whether a run has none, one or a few cannot be guessed: all are taken the same way.
         if end + _STEP <= np.uint64(len(rids)):
-            bits = seen(rids, position, low, size) & _first_bits(end - position)
+            bits = seen(rids, position, low, size) & _first_lanes(end - position)
             filled(probes, written, probe)
             packed(found, written, rids, position, bits)
             written += ones(bits)
