@@ -37,6 +37,9 @@ class JoinManager:
     `find` and then `store` must be called once each for every prepared batch, in order. What is
     stored is under way when `store` returns: workers do what they are told in its order, so that
     only `settle` waits for it.
+
+    either_way  it does not matter which tuple of a pair arrived later: where both are of one
+                batch, the left one may be the probe
     """
 
     def __init__(
@@ -47,8 +50,10 @@ class JoinManager:
         workers: int = 1,
         subwindow_rows: int | None = None,
         measures: tuple[Sequence[Measure], Sequence[Measure]] = ((), ()),
+        either_way: bool = False,
     ) -> None:
         self.measures = measures
+        self.either_way = either_way
         self.condition = condition
         self.window = window
         self.workers = [Worker(number, open_backend) for number in range(workers)]
@@ -90,8 +95,10 @@ class JoinManager:
             for side in Side
         ]
         if all(map(len, probes)):
+            once = self.either_way and self._meets_once(prepared)
             asked += [
-                self._ask_own_batch(prepared, probes[side], seen[side]) for side in Side
+                self._ask_own_batch(prepared, probes[side], seen[side], once)
+                for side in (Side if not once else [Side.LEFT])
             ]
         for answer in asked:
             answer(found)
@@ -154,18 +161,34 @@ class JoinManager:
                 asked.append((mine, worker.run(command(numbers))))
         return asked
 
-    def _ask_own_batch(self, prepared: Prepared, probes: Probes, seen: Seen) -> Answer:
-        """Tuples of the two streams in one batch: each probes those that arrived before it."""
+    def _meets_once(self, prepared: Prepared) -> bool:
+        """Whether two tuples of the batch that match make a pair, whichever arrived later."""
+        if any(batch.stored is not None for batch in prepared.sides):
+            return False  # which worker finds a pair is told by the one that arrived before
+        if not isinstance(self.window, RowWindow):
+            return True
+        return all(len(batch) <= self.window.rows(batch.side) for batch in prepared.sides)
+
+    def _ask_own_batch(
+        self, prepared: Prepared, probes: Probes, seen: Seen, once: bool
+    ) -> Answer:
+        """Tuples of the two streams in one batch: each probes those that arrived before it.
+
+        With `once` the probes meet all the others.
+        """
         probe, stored = prepared.sides[probes.side], prepared.sides[probes.side.other]
         worker = self.workers[self.chains[stored.side].turn]
         tuples = stored.tuples(0, len(stored), stored.first)
         future = worker.run(lambda backend: backend.find_among(tuples, probes))
+        times = stored.times
+        look = partial(seen.view.of_batch, stored, everything=once)
+        span = None if times is None or not once else (int(times.min()), int(times.max()))
 
         def answer(found: Found) -> None:
             found.hits.append(
                 Hits(
-                    probe, future.result(), stored.first, stored.carried, seen,
-                    partial(seen.view.of_batch, stored), span=None, in_batch=True,
+                    probe, future.result(), stored.first, stored.carried, seen, look, span,
+                    in_batch=not once,
                 )
             )
 

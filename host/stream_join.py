@@ -82,7 +82,7 @@ class StreamJoin:
         self.backend_name = opener.name
         self.manager = JoinManager(
             self.condition, options.parsed_window, opener, options.workers, options.subwindow,
-            measures,
+            measures, either_way=options.emit == "pairs" and options.order == "none",
         )
         self._pipeline: Pipeline[Prepared, pa.RecordBatch] = Pipeline(
             self._process, size=lambda batch: batch.nbytes

@@ -62,8 +62,11 @@ class View(Protocol):
     def of(self, subwindow: Subwindow) -> Sight | None:
         """Of a stored subwindow; None where places do not follow arrivals."""
 
-    def of_batch(self, stored: SideBatch) -> Sight | None:
-        """Of the other stream's tuples in the batch: those that arrived before."""
+    def of_batch(self, stored: SideBatch, everything: bool = False) -> Sight | None:
+        """Of the other stream's tuples in the batch: those that arrived before.
+
+        With `everything`, of places that are times, also those that arrived later.
+        """
 
 
 def view_of(
@@ -111,7 +114,7 @@ class _RowView:
     def of(self, subwindow: Subwindow) -> Sight:
         return Sight(self._first, self.rows, subwindow.base)
 
-    def of_batch(self, stored: SideBatch) -> Sight:
+    def of_batch(self, stored: SideBatch, everything: bool = False) -> Sight:
         # Rows of the batch that arrived later are beyond the last that is seen.
         return Sight(self._first, self.rows, stored.first)
 
@@ -136,12 +139,13 @@ class _PlaceView:
         edges = self._edges(subwindow.base, subwindow.times)
         return None if edges is None else Sight(*sight_of(*edges))
 
-    def of_batch(self, stored: SideBatch) -> Sight | None:
+    def of_batch(self, stored: SideBatch, everything: bool = False) -> Sight | None:
         edges = self._edges(stored.first, stored.carried.get(TIME))
         if edges is None:
             return None
         first, end = edges
-        end = np.minimum(end, self.batch.before[self.batch.order] - stored.first)
+        if not everything:
+            end = np.minimum(end, self.batch.before[self.batch.order] - stored.first)
         return Sight(*sight_of(first, end))
 
     def _edges(

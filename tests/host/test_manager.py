@@ -32,6 +32,10 @@ class Recorder(NumpyBackend):
         self.log.append((self.number, "probe", stored, tuple(subwindows)))
         return super().probe(stored, subwindows, probes)
 
+    def find_among(self, tuples, probes):
+        self.log.append((self.number, "among", probes.side))
+        return super().find_among(tuples, probes)
+
     def expire(self, side, subwindow):
         self.log.append((self.number, "expire", side, subwindow))
         super().expire(side, subwindow)
@@ -44,11 +48,12 @@ class Recorder(NumpyBackend):
 class Driven:
     """A manager with a preprocessor before it and a log of its engines behind it."""
 
-    def __init__(self, window, workers=1, rows=2, lateness_us=None):
+    def __init__(self, window, workers=1, rows=2, lateness_us=None, either_way=False):
         self.log, engines = [], iter(range(workers))
         condition, parsed = compile_condition("l.a = r.a", SCHEMA, SCHEMA), parse_window(window)
         self.manager = JoinManager(
-            condition, parsed, lambda: Recorder(self.log, next(engines)), workers, rows
+            condition, parsed, lambda: Recorder(self.log, next(engines)), workers, rows,
+            either_way=either_way,
         )
         marks = (Watermark(lateness_us), Watermark(lateness_us))
         self.preprocessor = Preprocessor(condition, parsed, ("t", "t"), marks)
@@ -186,3 +191,22 @@ def test_an_engines_failure_reaches_the_caller(driven):
     join.manager.workers[1].backend.probe = broken
     with pytest.raises(RuntimeError, match=r"^no answer$"):
         join.push(right=ones(0))
+
+
+@pytest.mark.parametrize(
+    ("window", "once"),
+    [("rows 3", True), ("rows 2,3", False), ("4 microseconds", True), ("none", True)],
+)
+def test_tuples_of_a_batch_meet_once_where_either_may_be_the_probe(driven, window, once):
+    """Unless a window is smaller than the batch: what a tuple sees of it then tells on arrivals."""
+    found = []
+    for either_way in (False, True):
+        join = driven(window, either_way=either_way)
+        before = join.push(left=ones(0, 5), right=ones(2))
+        join.log.clear()
+        # Times that do not follow arrivals.
+        found.append((before, join.push(left=ones(9, 3, 6), right=[(1, 7), (2, 7), (1, 1)])))
+        asked = [entry[2] for entry in join.noted("among")]
+        assert asked == ([Side.LEFT] if once and either_way else [Side.LEFT, Side.RIGHT])
+    assert found[0] == found[1]
+    assert len(found[0][1]) > 5
