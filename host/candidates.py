@@ -82,10 +82,15 @@ class _OverRuns:
 
 @dataclass(frozen=True)
 class RunCandidates(_OverRuns):
-    """Records of shape (probes, runs), and `rids`, the mirror: rid of each position."""
+    """Records of shape (probes, runs), and `rids`, the mirror: rid of each position.
+
+    `main` is how many of these are of the first sorted array, whose tuples arrived before those of
+    the second; None where there is but one.
+    """
 
     records: np.ndarray
     rids: np.ndarray
+    main: int | None = None
 
     @cached_property
     def all_runs(self) -> Runs:

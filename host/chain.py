@@ -5,6 +5,7 @@ Only the newest takes tuples, the oldest expires whole, the middle never changes
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,7 @@ class Subwindow:
     smallest, largest   of its tuples' places on the window's axis (row numbers or times)
     carried   arrays by row that go with the tuples: TIME for time windows, an aggregate's measures
     nulls     names among `carried` of what is known, where it is 0 for some row
-    kept      what results have made of it by position, once it takes no more; see host.expansion
+    kept      what results have made of it by position (host.arrangement), by name
     """
 
     number: int
@@ -69,7 +70,7 @@ class Subwindow:
     stored: int = 0
     carried: dict[str, Growing] = field(default_factory=dict)
     nulls: set[str] = field(default_factory=set)
-    kept: dict[str, np.ndarray] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
 
     @property
     def room(self) -> int:

@@ -6,19 +6,23 @@ along runs of rids, the probe's own column repeats its value. No pair of row num
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from host.arrangement import Arrangement
 from host.candidates import RunCandidates
 from host.hits import Hits
-from host.listed_pairs import ListedPairs
+from host.listed_pairs import FEW, ListedPairs
 from host.pages import Arena
 from host.records import plain
 from host.rowstore import Words
 from host.run_columns import (
     SLACK,
+    count_candidates,
     count_offsets,
     write_copy,
     write_copy_seen,
@@ -44,7 +48,8 @@ class Expansion:
 
     records   uint32 (start, end), those of a probe side by side, `runs` of them
     sight     uint32 (first, rows) of each probe; it is asked only where `partly`
-    arranged  columns of the stored side by position, with SLACK behind the last
+    main      positions of the first sorted array, see RunCandidates
+    arranged  columns of the stored side by position, where there are any
     """
 
     hits: Hits
@@ -54,7 +59,8 @@ class Expansion:
     sight: tuple[np.ndarray, np.ndarray]
     partly: bool
     offsets: np.ndarray
-    arranged: dict[str, np.ndarray]
+    main: int
+    arranged: dict[str, np.ndarray] = field(default_factory=dict)
 
     @staticmethod
     def of(hits: Hits) -> "Expansion | ListedPairs | None":
@@ -72,15 +78,16 @@ class Expansion:
         records = plain(hits.candidates.records, len(rids))
         words = _words_of(records)
         runs = records.shape[1]
-        listed = ListedPairs.of(hits, words, runs, rids, sight, partly)
-        if listed is not None:
-            return listed
+        candidates = count_candidates(words)
+        if candidates <= FEW * len(words):
+            return ListedPairs.of(hits, words, runs, rids, sight, partly, candidates)
         offsets = count_offsets(words, runs, rids, sight[0], sight[1], partly)
-        # A subwindow that still takes tuples keeps nothing: its positions change.
-        arranged = {} if hits.kept is None else hits.kept
-        return Expansion(hits, words, runs, rids, sight, partly, offsets, arranged)
+        main = len(rids) if hits.candidates.main is None else hits.candidates.main
+        return Expansion(hits, words, runs, rids, sight, partly, offsets, main)
 
-    def __len__(self) -> int:
+    @cached_property
+    def pairs(self) -> int:
+        """How many there are."""
         return int(self.offsets[-1])
 
     def write(
@@ -107,18 +114,25 @@ class Expansion:
             )
 
     def arrange(self, columns: Sequence[tuple[Side, Words]]) -> None:
-        """Put columns of the stored side in the order of positions, where it pays at once.
+        """Have columns of the stored side in the order of positions, where it pays at once.
 
         Runs are then copied as they are. It pays from as many pairs on as there are tuples.
         """
-        rows = len(self.rids)
-        if self.partly or len(self) < rows:
-            return
+        pays = not self.partly and self.pairs >= len(self.rids)
         for side, words in columns:
-            if side is not self.hits.probe.side and words.name not in self.arranged:
-                out = np.empty(rows + SLACK, words.ring.dtype)
-                write_taken(words.ring, words.place(self.hits.base), self.rids, out)
-                self.arranged[words.name] = out
+            if side is self.hits.probe.side:
+                continue
+            kept: dict[str, Arrangement] = self.hits.kept
+            if words.name not in kept and pays:
+                kept[words.name] = Arrangement(words.ring.dtype)
+            if words.name in kept:
+                values = (
+                    kept[words.name].follow(self.rids, self.main, words, self.hits.base)
+                    if pays
+                    else kept[words.name].values(self.rids, self.main)
+                )
+                if values is not None:
+                    self.arranged[words.name] = values
 
 
 #: The pairs of some hits, either way.
@@ -168,8 +182,7 @@ def expansions_of(
     return expansions if len(expansions) == len(found) else None
 
 
-@dataclass(frozen=True)
-class _Stretch:
+class _Stretch(NamedTuple):
     """Pairs of one expansion from `begin` on, and where they go in a chunk."""
 
     expansion: Expanded
@@ -215,13 +228,14 @@ def expand(
         yield written(chunk)
         if other is not None:
             yield other.result()
+            del other  # which would hold the chunk while the next is written
 
 
 def _chunk_pairs(
     expansions: Sequence[Expanded], columns: Sequence[tuple[Side, Words]]
 ) -> int:
     """Pairs of a chunk: as many chunks as two threads can share, none of them too large."""
-    pairs = sum(map(len, expansions))
+    pairs = sum(expansion.pairs for expansion in expansions)
     most = max(1, _CHUNK_BYTES // sum(words.ring.itemsize for _, words in columns))
     if pairs < _TOGETHER:
         return max(1, min(most, pairs))
@@ -233,9 +247,9 @@ def _chunks(expansions: Sequence[Expanded], most_pairs: int) -> Iterator[list[_S
     chunk: list[_Stretch] = []
     used = 0
     for expansion in expansions:
-        begin = 0
-        while begin < len(expansion):
-            size = min(len(expansion) - begin, most_pairs - used)
+        begin, pairs = 0, expansion.pairs
+        while begin < pairs:
+            size = min(pairs - begin, most_pairs - used)
             chunk.append(_Stretch(expansion, begin, size, used))
             begin += size
             used += size

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +29,7 @@ class Hits:
     span         first and last place of the subwindow; None if every probe sees all of it, so that
                  every candidate holds
     in_batch     the stored tuples are of the same batch: only those that arrived before count
-    kept         room for what is made of the subwindow once and lasts as long as it; None while
-                 its positions may still change
+    kept         room for what is made of the subwindow and lasts as long as it
     """
 
     probe: SideBatch
@@ -40,7 +40,7 @@ class Hits:
     look: Callable[[], Sight | None]
     span: Span | None
     in_batch: bool = False
-    kept: dict[str, np.ndarray] | None = None
+    kept: dict[str, Any] = field(default_factory=dict)
 
     @property
     def partly(self) -> bool:

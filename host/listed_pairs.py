@@ -10,13 +10,13 @@ import numpy as np
 
 from host.hits import Hits
 from host.rowstore import Words
-from host.run_columns import count_candidates, list_pairs, write_picked, write_taken
+from host.run_columns import list_pairs, write_picked, write_taken
 from hw.spec.tuples import Side
 
-__all__ = ["ListedPairs"]
+__all__ = ["FEW", "ListedPairs"]
 
 #: To so many candidates a run, on average, lists are better than runs.
-_FEW = 4
+FEW = 4
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,13 @@ class ListedPairs:
     @staticmethod
     def of(
         hits: Hits, records: np.ndarray, runs: int, rids: np.ndarray,
-        sight: tuple[np.ndarray, np.ndarray], partly: bool,
-    ) -> "ListedPairs | None":
-        """None where the candidates are many; for the arguments see Expansion."""
-        candidates = count_candidates(records)
-        if candidates > _FEW * len(records):
-            return None
+        sight: tuple[np.ndarray, np.ndarray], partly: bool, candidates: int,
+    ) -> "ListedPairs":
+        """For the arguments see Expansion; `candidates` is the positions of all records."""
         return ListedPairs(hits, *list_pairs(records, runs, rids, *sight, partly, candidates))
 
-    def __len__(self) -> int:
+    @property
+    def pairs(self) -> int:
         return len(self.rids)
 
     def write(

@@ -142,7 +142,7 @@ class JoinManager:
                             batch, candidates, subwindow.base, _values(subwindow), seen,
                             partial(seen.view.of, subwindow),
                             None if target.whole else (subwindow.smallest, subwindow.largest),
-                            kept=None if subwindow is chain.newest else subwindow.kept,
+                            kept=subwindow.kept,
                         )
                     )
             found.hits += sorted(hits, key=lambda one: one.base)

@@ -119,10 +119,10 @@ class PairsOutput:
             if expansions is None
             else expand(expansions, columns, self._threads, self._arena)
         )
-        return (
-            (pa.RecordBatch.from_arrays(arrays, schema=self.schema), len(arrays[0]))
-            for arrays in chunks
-        )
+        return map(self._batch, chunks)
+
+    def _batch(self, arrays: list[pa.Array]) -> Result:
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema), len(arrays[0])
 
 
 def _is_large(prepared: Prepared, found: Found) -> bool:

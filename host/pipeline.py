@@ -75,6 +75,7 @@ class Pipeline(Generic[T, Result]):
                 raise result.error
             else:
                 yield result  # type: ignore[misc]
+                del result
 
     def _next(self) -> object:
         if self._here is None:
@@ -103,6 +104,7 @@ class Pipeline(Generic[T, Result]):
         try:
             for result in self._work(item):
                 self._put(result, min(_PLACES, 1 + self._size(result) * _PLACES // LARGE))
+                del result  # it is the reader's
             self._put(_END, 0)
         except _Closed:
             raise

@@ -85,7 +85,7 @@ class StreamJoin:
             measures, either_way=options.emit == "pairs" and options.order == "none",
         )
         self._pipeline: Pipeline[Prepared, pa.RecordBatch] = Pipeline(
-            self._process, size=lambda batch: batch.nbytes
+            self._process, size=pa.RecordBatch.get_total_buffer_size
         )
 
     @property
@@ -235,6 +235,7 @@ class StreamJoin:
                 for result in self._pipeline.results():
                     self.metrics.seconds += time.perf_counter() - begin
                     yield result
+                    del result  # its memory may be the next one's
                     begin = time.perf_counter()
                 self._check_alive()  # it may have been closed between two results
                 if self._prepared is not None:
@@ -266,6 +267,7 @@ class StreamJoin:
         for result, pairs in self._output.results(prepared, found):
             self.metrics.pairs += pairs
             yield result
+            del result  # its memory may be the next one's
         if found.hits:
             self.manager.store(prepared)
         self._leave()

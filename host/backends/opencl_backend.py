@@ -96,9 +96,9 @@ class OpenCLBackend(RecordFinder):
         tiers = max(1, records.shape[2] // self._probing.bands)
         found = []
         for number, of_window in zip(subwindows, records, strict=True):
-            has_tier = self._windows[stored][number].tier_count > 0
-            runs = of_window if has_tier else of_window[:, ::tiers]
-            found.append(RunCandidates(runs, self.rids(stored, number)))
+            window = self._windows[stored][number]
+            runs = of_window if window.tier_count > 0 else of_window[:, ::tiers]
+            found.append(RunCandidates(runs, self.rids(stored, number), window.main_count))
         return found
 
     def match(self, tuples: np.ndarray, probes: Probes) -> np.ndarray:

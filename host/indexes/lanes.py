@@ -7,7 +7,8 @@ from numba import extending, types
 from numba.core import cgutils
 
 __all__ = [
-    "LANES", "below", "copied", "filled", "inside", "ones", "packed", "seen", "written_byte",
+    "LANES", "below", "copied", "filled", "inside", "merged", "ones", "packed", "seen",
+    "written_byte",
 ]
 
 #: Elements that are compared at once.
@@ -141,6 +142,38 @@ def _pack(
     nothing = ir.Constant(vector, ir.Undefined)
     values = builder.call(compress, [values, builder.bitcast(chosen, mask), nothing])
     builder.store(values, into, align=align)
+
+
+@_intrinsic
+def merged(
+    typingctx: Any, array: Any, place: Any, one: Any, first: Any, other: Any, second: Any,
+    bits: Any,
+) -> Any:
+    """array[place : place + LANES] = the next elements of one[first :] where a bit is set, of
+    other[second :] where it is not, of three arrays of one type; 0.
+    """
+    signature = types.int64(
+        array, types.uint64, one, types.uint64, other, types.uint64, types.uint64
+    )
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        into, align = _address(context, builder, sig, arguments, 0)
+        vector, mask = into.type.pointee, ir.VectorType(ir.IntType(1), LANES)
+        chosen = builder.bitcast(builder.trunc(arguments[6], ir.IntType(LANES)), mask)
+        expand = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(vector, [vector.element.as_pointer(), mask, vector]),
+            f"llvm.masked.expandload.v{LANES}i{8 * align}",
+        )
+        values = ir.Constant(vector, ir.Undefined)
+        for number, wanted in ((2, chosen), (4, builder.not_(chosen))):
+            found = context.make_array(sig.args[number])(context, builder, arguments[number])
+            start = builder.gep(found.data, [arguments[number + 1]])
+            values = builder.call(expand, [start, wanted, values])
+        builder.store(values, into, align=align)
+        return context.get_constant(types.int64, 0)
+
+    return signature, generate
 
 
 @_intrinsic

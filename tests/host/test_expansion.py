@@ -40,7 +40,7 @@ def expanded(monkeypatch, chunk_bytes=1 << 22):
     taken, original = [], expansion.expand
 
     def watched(expansions, *more):
-        taken.append(sum(map(len, expansions)))
+        taken.append(sum(expansion.pairs for expansion in expansions))
         return original(expansions, *more)
 
     monkeypatch.setattr(output, "LARGE_BATCH", 1)

@@ -10,7 +10,7 @@ from host.chooser import Chooser
 from host.errors import OptionError
 from host.indexes.bisort import BISortIndex
 from host.indexes.hash_table import HashTable
-from host.indexes.lanes import LANES, below, inside
+from host.indexes.lanes import LANES, below, copied, filled, inside, merged, ones, packed, seen
 from host.indexes.llat import count_in, expire, llat, put
 from host.indexes.loop import LoopIndex
 from host.indexes.merge_tree import BTree, ChainLink, ImTree, PimTree
@@ -307,3 +307,34 @@ def test_lanes_compare_as_single_elements_do(kind):
         among, less = bits(values, place, low, high)
         assert among == sum(int(low <= one <= high) << n for n, one in enumerate(some))
         assert less == sum(int(one < high) << n for n, one in enumerate(some))
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "uint64"])
+def test_lanes_are_written_as_single_elements_are(kind):
+    most, random = np.iinfo(kind).max, np.random.default_rng(4)
+    values, others = (random.integers(0, most, 3 * LANES, kind) for _ in range(2))
+    bits = [0, (1 << LANES) - 1, 1, 1 << (LANES - 1), *random.integers(0, 1 << LANES, 20).tolist()]
+
+    @njit
+    def write(out, values, others, place, bits):
+        filled(out[0], place, values[place])
+        copied(out[1], place, values, np.uint64(3))
+        packed(out[2], place, values, np.uint64(5), bits)
+        merged(out[3], place, values, np.uint64(7), others, np.uint64(2), bits)
+        return ones(bits), seen(values, place, values[1], others[1])
+
+    for place, chosen in zip(np.arange(len(bits), dtype=np.uint64), bits, strict=True):
+        out = np.full((4, 4 * LANES), 9, kind)
+        expected, some = out.copy(), slice(int(place), int(place) + LANES)
+        set_, lanes = [chosen >> n & 1 == 1 for n in range(LANES)], values[some]
+        count, sight = write(out, values, others, place, np.uint64(chosen))
+        assert count == sum(set_)
+        apart = (lanes - values[1]).astype(kind)
+        assert sight == sum(int(one < others[1]) << n for n, one in enumerate(apart))
+        one, other = iter(values[7:]), iter(others[2:])
+        expected[0, some] = values[int(place)]
+        expected[1, some] = values[3 : 3 + LANES]
+        expected[2, place : place + count] = values[5 : 5 + LANES][set_]
+        expected[3, some] = [next(one if bit else other) for bit in set_]
+        out[2, place + count : some.stop] = 9  # is anything
+        assert out.tolist() == expected.tolist()
