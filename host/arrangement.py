@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from host.indexes.lanes import LANES, merged, ones, seen
+from host.pages import empty_pages
 from host.rowstore import Words
 from host.run_columns import SLACK, write_taken
 
@@ -71,13 +72,13 @@ class Arrangement:
 def _reserved(held: np.ndarray, count: int) -> np.ndarray:
     """The same room if it is enough, else more than enough: it is asked for again and again."""
     needed = count + SLACK
-    return held if len(held) >= needed else np.empty(needed + needed // 2, held.dtype)
+    return held if len(held) >= needed else empty_pages(needed + needed // 2, held.dtype)
 
 
 def _fitted(out: np.ndarray, count: int, kept: int) -> np.ndarray:
     if len(out) == count + SLACK:
         return out
-    fitted = np.empty(count + SLACK, out.dtype)
+    fitted = empty_pages(count + SLACK, out.dtype)
     fitted[:kept] = out[:kept]
     return fitted
 

@@ -36,8 +36,8 @@ from hw.spec.windows import Sight
 
 __all__ = ["Expansion", "expand", "expansions_of"]
 
-#: Bytes of the columns of a chunk.
-_CHUNK_BYTES = 1 << 22
+#: Bytes of the columns of a chunk, and of what is written behind them.
+_CHUNK_BYTES = 1 << 23
 #: Below this many pairs a second thread costs more than it saves.
 _TOGETHER = 1 << 14
 
@@ -236,7 +236,7 @@ def _chunk_pairs(
 ) -> int:
     """Pairs of a chunk: as many chunks as two threads can share, none of them too large."""
     pairs = sum(expansion.pairs for expansion in expansions)
-    most = max(1, _CHUNK_BYTES // sum(words.ring.itemsize for _, words in columns))
+    most = max(1, _CHUNK_BYTES // sum(words.ring.itemsize for _, words in columns) - SLACK)
     if pairs < _TOGETHER:
         return max(1, min(most, pairs))
     chunks = 2 * -(-pairs // (2 * most))
