@@ -100,7 +100,9 @@ def test_a_damaged_frame_is_none_and_the_next_one_is_sound(damage):
 @pytest.mark.parametrize(
     "body",
     [head(5) + b"four", head(3) + b"four", b"\x03\x34", head(MOST_PAYLOAD + 1)
-     + bytes(MOST_PAYLOAD + 1), head(0)[:7], head(260 & 255) + bytes(260)],
+     + bytes(MOST_PAYLOAD + 1), head(0)[:7], head(260 & 255) + bytes(260),
+     # As many bytes before a sound frame as its counter can count.
+     bytes(1 << (len(head(0)) + MOST_PAYLOAD + 4).bit_length()) + head(4) + b"four"],
 )
 def test_a_length_that_is_not_the_payloads_is_damage(body):
     ended, payload, _ = received(raw(body) + data_frame(2, b"good"))
@@ -139,10 +141,21 @@ def test_a_full_ring_takes_nothing_more_and_its_credit_says_so():
     assert sorted(set(credits)) == [*range(WINDOW + 1)]
 
 
-def test_cleared_it_has_nothing_left():
+def test_the_ring_can_be_full_to_its_last_byte():
+    """Two bytes wait behind the ring."""
+    sizes = [MOST_PAYLOAD] * (WINDOW - 1) + [MOST_PAYLOAD - 200, 202]
+    data = b"".join(data_frame(n, bytes([n]) * size) for n, size in enumerate(sizes))
+    ended, payload, _ = received(data, take_after=len(data))
+    assert [frame and frame["seq"] for frame in ended] == [*range(len(sizes))]
+    assert payload == b"".join(bytes([n]) * size for n, size in enumerate(sizes))
+
+
+@pytest.mark.parametrize("later", [1, 8])
+def test_cleared_it_has_nothing_left(later):
+    """Neither in the ring nor, some cycles after a frame has ended, behind it."""
     first, second = data_frame(1, b"old" * 20), data_frame(2, b"new")
     _, payload, credits = received(
-        first + second, take_after=len(first) + 2, clear_after=len(first) + 1
+        first + second, take_after=len(first) + later + 1, clear_after=len(first) + later
     )
     assert payload == b"new"
     assert credits[-1] == WINDOW
