@@ -5,11 +5,14 @@ from amaranth.hdl import *
 
 from hw.rtl.collection_tree import CollectionTree, CollectNode
 from hw.rtl.combiner import Combiner
+from hw.rtl.core_input import CoreInput
 from hw.rtl.distribution_tree import DistributionTree
+from hw.rtl.engine_port import AnswerWriter, CommandReader
+from hw.rtl.nested_loop_core import NestedLoopCore
 from hw.rtl.punctuator import Punctuator
 from hw.spec import JoinParams
 from tests.formal.proofs import check, prove
-from tests.formal.test_stream_rules import Harness, inside_buffer
+from tests.formal.test_stream_rules import Harness, inside_buffer, streams_of
 
 pytestmark = pytest.mark.formal
 
@@ -167,9 +170,21 @@ def test_a_combiner_loses_and_doubles_no_star_and_no_result(tmp_path):
     prove(Harness(dut, [dut.sides, dut.results], [dut.answers], claims), tmp_path)
 
 
+class OpenPunctuator(Punctuator):
+    """A punctuator that tells whether it is among the records of a probe."""
+
+    def __init__(self):
+        super().__init__(SMALL, 1)
+        self.built = Fragment.get(super().elaborate(None), None)
+        self.among_records = self.built.generated["fsm"].ongoing("RECORDS")
+
+    def elaborate(self, platform):
+        return self.built
+
+
 def test_a_punctuator_sends_what_is_not_empty_and_every_star_that_is_due(tmp_path):
-    """Bounded: records and stars in are results and stars out, and those on the way."""
-    dut = Punctuator(SMALL, 1)
+    """Records and stars in are results and stars out, and those on the way."""
+    dut = OpenPunctuator()
 
     def claims(m, rules):
         word = dut.records.payload
@@ -197,7 +212,28 @@ def test_a_punctuator_sends_what_is_not_empty_and_every_star_that_is_due(tmp_pat
         m.d.comb += Assert((sent + held + waiting)[:5] == due)
         kept = dut.kept[0] + dut.kept[1] + (dut.results.valid & out.present)
         m.d.comb += Assert((gone + kept)[:4] == found[:4])
+        # The end of the records is a word of none: behind it nothing is left of them.
+        m.d.comb += Assert(dut.among_records | ((dut.kept == 0) & (dut.starred == 0)))
 
-    check(
-        Harness(dut, [dut.contexts, dut.records, dut.replies], [dut.results], claims), tmp_path, 7
+    prove(
+        Harness(dut, [dut.contexts, dut.records, dut.replies], [dut.results], claims), tmp_path, 3
     )
+
+
+KEEPERS = {
+    "collection_tree": lambda: CollectionTree(1, 3, 2, queue_tokens=4),
+    "core_input": lambda: CoreInput(SMALL, 1),
+    "nested_loop_core": lambda: NestedLoopCore(SMALL),
+    "command_reader": lambda: CommandReader(SMALL),
+    "answer_writer": lambda: AnswerWriter(SMALL),
+}
+
+
+@pytest.mark.parametrize("name", KEEPERS)
+def test_an_offered_payload_stays_until_it_is_taken(name, tmp_path):
+    dut = KEEPERS[name]()
+    inputs, outputs = streams_of(dut)
+    assert inputs
+    assert outputs
+    prove(Harness(dut, inputs, outputs, lambda m, rules: None), tmp_path, steps=3)
+

@@ -27,7 +27,7 @@ def test_punctuator_and_combiner():
 
 @pytest.mark.parametrize("cores", [4])
 def test_engine(cores):
-    sizes = PARAMS | {"cores": cores}
+    sizes = PARAMS | {"cores": cores, "bands": 4}
     params = JoinParams(**sizes)
     engine = Engine(params, lambda: NestedLoopCore(params), fan_out=2)
     text = simulate(engine, "sim.engine_tb", name="engine", settings={"params": sizes})
