@@ -6,6 +6,7 @@ cycle figures to find.
 
 from sim import (
     core_mutants,
+    engine_mutants,
     insertion_mutants,
     link_mutants,
     probing_mutants,
@@ -22,7 +23,7 @@ _ENGINE = ["tests/rtl/test_insertion_engine.py"]
 
 MUTANTS = (
     insertion_mutants.MUTANTS | probing_mutants.MUTANTS | word_mutants.MUTANTS
-    | core_mutants.MUTANTS | tree_mutants.MUTANTS | link_mutants.MUTANTS
+    | core_mutants.MUTANTS | tree_mutants.MUTANTS | engine_mutants.MUTANTS | link_mutants.MUTANTS
 )
 
 #: Component -> arguments of the pytest runs that must kill its mutants, the quickest first.
@@ -51,6 +52,8 @@ TESTS = {
     "collection_tree": [["tests/rtl/test_collection_tree.py"]],
     "punctuator": [["tests/rtl/test_punctuator.py", "-k", "punctuator"]],
     "combiner": [["tests/rtl/test_punctuator.py", "-k", "combiner"]],
+    "core_input": [["tests/rtl/test_core_input.py"]],
+    "nested_loop_core": [["tests/rtl/test_nested_loop_core.py"]],
     "frame_receiver": [["tests/boards/test_frame_receiver.py"]],
     "frame_transmitter": [["tests/boards/test_frame_transmitter.py"]],
 }

@@ -139,26 +139,6 @@ def test_nested_loop_cores_give_strict_inner_order(cores):
     assert arrival == sorted(arrival)
 
 
-def test_nested_loop_cores_compare_with_as_many_bands_as_there_are():
-    """A tuple matches where it is in any of a key's intervals, and then once."""
-    params = small(1)
-    bands = Predicate([Band(None, -9), Band(-5, -4), Band(0, 1), Band(7, None)])
-    commands = EngineCommands(params)
-    tuples = np.zeros(3, [("key", "<i4"), ("rid", "<u4")])
-    tuples["key"] = 0, 6, 20
-    keys = [-9, 0, 3, 20]
-    sent = [
-        commands.words(Opcode.CREATE, Side.LEFT, 3, 8), commands.insert(Side.LEFT, 3, tuples),
-        commands.probe(Side.LEFT, 3, keys, bands, scan=3),
-    ]
-    found = matches_of(answers_of(nested_loop(params), sent)[2][1], 3)
-    differences = [[int(key) - probe for key in tuples["key"]] for probe in keys]
-    assert found == [
-        (n, 0, position) for n, row in enumerate(differences)
-        for position, d in enumerate(row) if -d <= -9 or -5 <= -d <= -4 or 0 <= -d <= 1 or -d >= 7
-    ]
-
-
 def test_stars_are_tagged_with_their_stream():
     params = small(2)
     commands = EngineCommands(params)
