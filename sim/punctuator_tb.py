@@ -45,6 +45,16 @@ def words_of(records):
     return [*words, {"data": [nothing] * lanes, "count": 0, "end": 1}]
 
 
+def command_of(rng, probe, star_every, hits):
+    """A command's context, its records and its reply."""
+    context = context_of(int(probe), rng.randrange(2), star_every, rng.randrange(2))
+    records = records_of(rng, hits, rng.choice((0, 1, 7, 40)))
+    opcode = Opcode.PROBE if probe else rng.choice((Opcode.CREATE, Opcode.INSERT))
+    reply = {"opcode": int(opcode), "side": context["side"], "subwindow": rng.randrange(99),
+             "status": rng.randrange(8), "rows": rng.randrange(64)}
+    return context, records, reply
+
+
 class Bench(StreamBench):
     """Commands of a core, and the events that its results must be."""
 
@@ -78,15 +88,26 @@ async def records_come_between_their_stars(dut, star_every, hits, stall_in, stal
     bench = Bench(dut, rng, stall_in, stall_out)
     await bench.start()
     for number in range(4):
-        probe = int(number != 1)
-        context = context_of(probe, rng.randrange(2), star_every, rng.randrange(2))
-        records = records_of(rng, hits, rng.choice((0, 1, 7, 40)))
-        opcode = Opcode.PROBE if probe else rng.choice((Opcode.CREATE, Opcode.INSERT))
-        reply = {"opcode": int(opcode), "side": context["side"], "subwindow": rng.randrange(99),
-                 "status": rng.randrange(8), "rows": rng.randrange(64)}
-        bench.command(context, records, reply)
+        bench.command(*command_of(rng, number != 1, star_every, hits))
     await bench.finished()
     COVER.hit(star_every=star_every, hits=hits, stall_in=stall_in, stall_out=stall_out)
+
+
+@cocotb.test(timeout_time=400, timeout_unit="us")
+async def a_reset_forgets_the_command(dut):
+    """After a reset among records, before a reply or before a star the next command is whole."""
+    _, rng = generator(cocotb.RANDOM_SEED)
+    bench = Bench(dut, rng, 0.0, 0.5)
+    await bench.start()
+    for number in range(12):
+        for _ in range(3):
+            bench.command(*command_of(rng, True, rng.choice(STARS), "some"))
+        await ClockCycles(dut.clk, 3 + 5 * number)
+        await bench.stop()
+        bench = Bench(dut, rng, 0.2, 0.2)
+        await bench.reset()
+        bench.command(*command_of(rng, number % 2, 3, "some"))
+        await bench.finished()
 
 
 @cocotb.test()
