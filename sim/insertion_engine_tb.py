@@ -33,7 +33,7 @@ def _impossible(kind, stall, stored, inserted):
 
 
 COVER = Coverage(
-    "insertion_engine", kind=KINDS, stall=STALL_RATES[:2], stored=SIZES, inserted=SIZES[:3],
+    "insertion_engine", kind=KINDS, stall=STALL_RATES, stored=SIZES, inserted=SIZES[:3],
     skip=_impossible,
 )
 
@@ -128,8 +128,8 @@ def size_of(count):
     return "none" if count == 0 else "one" if count == 1 else "some"
 
 
-@cocotb.test(timeout_time=2, timeout_unit="ms")
-@cocotb.parametrize(kind=KINDS, stall=STALL_RATES[:2])
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+@cocotb.parametrize(kind=KINDS, stall=STALL_RATES)
 async def batches_go_into_the_main_array(dut, kind, stall):
     """Commands back to back, between two slots, from empty to full."""
     np_rng, rng = generator(cocotb.RANDOM_SEED)
