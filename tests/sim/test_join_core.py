@@ -2,6 +2,7 @@
 
 import pytest
 
+from hw.rtl.block_core import BlockCore
 from hw.spec import JoinParams
 from sim.elaborate import simulate
 from sim.simulated_core import SimulatedCore
@@ -18,5 +19,15 @@ def test_join_core(design):
     core = SimulatedCore(JoinParams(**PARAMS), design=design)
     text = simulate(
         core, "sim.join_core_tb", name=f"join_core_{design}", settings={"params": PARAMS}
+    )
+    assert "coverage join core" in text
+
+
+def test_join_core_with_block_ram():
+    """Its main arrays in banks that the probers search in: a partition is a memory word."""
+    sizes = PARAMS | {"partitions": 32}
+    text = simulate(
+        BlockCore(JoinParams(**sizes)), "sim.join_core_tb", name="join_core_block",
+        settings={"params": sizes},
     )
     assert "coverage join core" in text
