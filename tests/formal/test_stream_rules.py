@@ -1,5 +1,7 @@
 """Every component keeps the stream contract and loses, doubles or invents no token: proofs."""
 
+from dataclasses import replace
+
 import pytest
 from amaranth.asserts import AnySeq
 from amaranth.hdl import *
@@ -10,9 +12,10 @@ from hw.rtl.arrays import TupleReader, TupleWriter, WideWriter, WordReader
 from hw.rtl.indexer import Indexer
 from hw.rtl.insertion_engine import DESIGNS, InsertionEngine
 from hw.rtl.layouts import order_of, token
-from hw.rtl.memory import BlockMemory, ReadShare, WriteShare
+from hw.rtl.memory import BlockMemory, BurstCounter, ReadShare, SlowMemory, WriteShare
 from hw.rtl.merger import Merger
 from hw.rtl.plumbing import Arbiter, Buffer, Fork, Join, Queue, ShortQueue
+from hw.rtl.sdram import ULX3S_CHIP, SdramMemory
 from hw.rtl.splitter import Splitter
 from hw.rtl.wide_merger import WideMerger
 from hw.spec import JoinParams
@@ -225,6 +228,9 @@ KEEPERS = {
     "short_queue": lambda: ShortQueue(3, 4),
     "arbiter": lambda: Arbiter(2, 3),
     "block_memory": lambda: BlockMemory(2, 4),
+    "slow_memory": lambda: SlowMemory(2, 4),
+    "burst_counter": lambda: BurstCounter(3),
+    "sdram_memory": lambda: SdramMemory(16, replace(ULX3S_CHIP, row_bits=2, column_bits=2), 1e8),
     "read_share": lambda: ReadShare(2, 2, 2),
     "write_share": lambda: WriteShare(2, 2, 2),
     "wide_merger": lambda: WideMerger(TUPLE, 2),
@@ -286,6 +292,18 @@ def test_a_short_queue_keeps_what_it_holds(tmp_path):
             m.d.comb += Assert(held[0][1] == value)
 
     prove(Harness(dut, [dut.i], [dut.o], claims), tmp_path)
+
+
+def test_a_join_takes_a_token_of_each_input_for_each_that_it_gives(tmp_path):
+    dut = Join(one=2, other=3)
+
+    def claims(m, rules):
+        gives = dut.o.valid & dut.o.ready
+        for i, name in ((dut.i_one, "one"), (dut.i_other, "other")):
+            m.d.comb += Assert((i.valid & i.ready) == gives)
+            m.d.comb += Assert(~gives | (dut.o.payload[name] == i.payload))
+
+    prove(Harness(dut, [dut.i_one, dut.i_other], [dut.o], claims), tmp_path)
 
 
 def test_an_arbiter_loses_and_doubles_no_token(tmp_path):
