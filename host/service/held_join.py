@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
 from host.errors import EpochError, StateError
+from host.options import JoinOptions
 from host.options_json import from_plain
 from host.service.ahead import Ahead, can_run_ahead
 from host.service.answer import Answer, Late
@@ -46,10 +47,13 @@ class HeldJoin:
     """The join of one worker; commands run one after another in a thread of its own.
 
     So a client that dies or reads slowly changes nothing: what was begun is ended, and kept for
-    the next one that asks. `engine` are the options of the daemon's device.
+    the next one that asks. `engine` are the options of the daemon's device, and how many rows are
+    joined at once where the job does not say.
     """
 
     def __init__(self, job: Job, engine: dict[str, Any]) -> None:
+        if job.options.get("batch", JoinOptions.batch) != JoinOptions.batch:
+            engine = {name: value for name, value in engine.items() if name != "batch"}
         self._options = from_plain(job.options, workers=1, **engine)
         self._log = EpochLog(job.directory, self._options)
         self._log.check_plan(job.options)

@@ -552,3 +552,11 @@ def test_a_failed_epoch_is_rolled_back(tmp_path, workers_of):
         workers.rows(1, parts=(missing,))
     same_pairs(workers.run(1), source.expected()[1])
     assert workers.answer(1, 0)[1].report["recovered"]
+
+
+@pytest.mark.parametrize(("said", "rows"), [({}, 65_536), ({"batch": 32}, 32)])
+def test_rows_are_joined_at_once_as_the_job_says_or_else_the_daemon(tmp_path, said, rows):
+    source = Source(tmp_path, streams(), SPLITS, "none", **said)
+    join = HeldJoin(source.job(0), {"backend": "numpy", "batch": 65_536})
+    assert join._options.batch == rows
+    join.close()
