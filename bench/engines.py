@@ -118,6 +118,7 @@ class _Inserting:
     def _insert(self) -> None:
         for batch in self._batches:
             self._engine.insert(Side.LEFT, 0, batch)
+        self._engine.rids(Side.LEFT, 0)  # waits for what is only queued so far
 
     def close(self) -> None:
         self._engine.close()
