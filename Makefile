@@ -59,7 +59,8 @@ demo: setup  ## two real streams joined in Spark, from its refusal to a checked 
 	@$(RUN) .venv/bin/python -m bench.demo
 
 soak: setup  ## random joins against the reference for MINUTES=10, and FAULTS=1000000 on a board's link
-	@$(RUN) .venv/bin/python -m tests.boards.conversation --faults $(FAULTS)
+	@$(RUN) .venv/bin/python -m tests.boards.conversation --faults $(FAULTS) \
+		--output bench/results/faults.json
 	@end=$$(( $$(date +%s) + 60 * $(MINUTES) )); \
 	while [ $$(date +%s) -lt $$end ]; do \
 		seed=$$(date +%s); echo "soak: seed $$seed, $$(( end - seed )) s left"; \

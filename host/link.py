@@ -10,6 +10,9 @@ from hw.spec.link import MOST_PAYLOAD, WINDOW, Deframer, Kind, LinkFrame, frame_
 __all__ = ["Link", "LinkEnd", "Transport"]
 
 _NUMBERS = 256
+#: Frames of another session in a row after which the board is believed to have left ours. Fewer may
+#: be old ones that the cable repeated.
+_STRANGERS = WINDOW
 
 
 class Transport(Protocol):
@@ -48,6 +51,7 @@ class LinkEnd:
         self._expected = 0
         self._answer: Kind | None = None  # what the board is owed
         self._asked_again = False  # one AGAIN for one gap
+        self._strangers = 0  # frames of another session since the last one of ours
 
     @property
     def damaged(self) -> int:
@@ -81,9 +85,9 @@ class LinkEnd:
 
     def _take(self, frame: LinkFrame) -> bool:
         if frame.session != self.session:
-            raise LinkError(
-                "the board was reset in the middle of a join: its windows are lost, run it again"
-            )
+            self._hear_stranger()
+            return False
+        self._strangers = 0
         progress = self._take_acknowledgement(frame)
         if frame.kind is Kind.AGAIN:
             self._repeat()
@@ -98,6 +102,15 @@ class LinkEnd:
             # Of what came before there is nothing to ask for again.
             self._owe(lost=(frame.seq - self._expected) % _NUMBERS <= WINDOW)
         return progress
+
+    def _hear_stranger(self) -> None:
+        """Ask what the board's session is: it says so in its answer; LinkError if it insists."""
+        self._strangers += 1
+        if self._strangers > _STRANGERS:
+            raise LinkError(
+                "the board was reset in the middle of a join: its windows are lost, run it again"
+            )
+        self._answer, self._asked_again = Kind.AGAIN, True
 
     def _owe(self, lost: bool = False) -> None:
         if lost and not self._asked_again:

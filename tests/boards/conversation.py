@@ -2,20 +2,24 @@
 
     python -m tests.boards.conversation --faults 1000000
 
-runs them until so many faults were injected (`make soak`).
+runs them until so many faults were injected. `make soak` keeps what it saw in
+bench/results/faults.json, where the suite `board` finds it.
 """
 
 import argparse
 import ctypes
 import itertools
+import json
 import random
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
 from host.errors import LinkError
 from host.link import LinkEnd
+from hw.rtl.digest import gateware_digest
 from sim.cosim import load_board
 from sim.echo_board import build_echo
 from tests.boards.cables import Cable
@@ -119,6 +123,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--faults", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--output", type=Path, help="a JSON file that keeps what was seen")
     said = parser.parse_args()
     print(f"link: seed {said.seed}", flush=True)
     done, echoed, told = converse(
@@ -126,6 +131,13 @@ def main():
     )
     print(f"link: {done:,} faults, {echoed:,} bytes came back once and in order, "
           f"{told} resets were told, nothing was wrong or lost")
+    if said.output:
+        # An end comes only if nothing was wrong: converse asserts it of every conversation.
+        seen = {
+            "faults": done, "bytes": echoed, "resets_told": told, "wrong": 0, "seed": said.seed,
+            "gateware": gateware_digest("boards"),
+        }
+        said.output.write_text(json.dumps(seen, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -116,6 +116,20 @@ def test_a_reset_is_told():
     )
 
 
+def test_old_frames_that_come_again_are_no_reset():
+    end = LinkEnd(session=7)
+    old = frame_bytes(LinkFrame(kind=Kind.ACK, session=6, ack=3))
+    welcome = frame_bytes(LinkFrame(kind=Kind.WELCOME, session=7, credit=8, payload=b"a board"))
+    end.feed(2 * (old + old + welcome))
+    asked = end.transmit()
+    assert asked == frame_bytes(LinkFrame(kind=Kind.AGAIN, session=7, credit=WINDOW))
+    end.feed(frame_bytes(LinkFrame(kind=Kind.ACK, session=7, credit=8)))
+    for _ in range(WINDOW):
+        end.feed(old)
+    with pytest.raises(LinkError, match="the board was reset"):
+        end.feed(old)
+
+
 def test_a_hello_sent_twice_begins_one_session():
     hello = frame_bytes(LinkFrame(kind=Kind.HELLO, session=0x1234))
     sent = []
