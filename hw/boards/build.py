@@ -54,7 +54,7 @@ def _plan(board: Board, digest: str):
     os.environ.update(_TOOLS)
     return board.platform().prepare(
         Chip(board, digest), "top", emit_src=False, synth_opts="-nowidelut -abc9",
-        nextpnr_opts=f"--seed {board.seed} --placer static --router router2 --report report.json "
+        nextpnr_opts=f"--seed {board.seed} --placer heap --router router2 --report report.json "
                      "--timing-allow-fail",
         ecppack_opts="--compress",
     )  # fmt: skip
@@ -80,6 +80,7 @@ def _run(plan):
     with tempfile.TemporaryDirectory(prefix="bitstream-") as directory:
         root = Path(directory)
         plan.execute_local(root, run_script=True)
+        _check_constraints((root / "top.tim").read_text())
         report = json.loads((root / "report.json").read_text())
         achieved = min(clock["achieved"] for clock in report["fmax"].values())
         use = report["utilization"]
@@ -89,6 +90,13 @@ def _run(plan):
             "facts": {"mhz": round(achieved, 2)}
             | {name: use[cell] for name, cell in _SHARES.items()},
         }
+
+
+def _check_constraints(timing):
+    """nextpnr only warns of a clock that it does not find, and then aims at 12 MHz."""
+    for line in timing.splitlines():
+        if "ignoring clock constraint" in line:
+            raise RuntimeError(f"the clock is not constrained: {line}")
 
 
 def _without_paths(timing):
@@ -102,6 +110,8 @@ def _without_paths(timing):
 def _keep(board, digest, seed, made, folder):
     stale = [d for d, entry in read_manifest(folder).items()
              if entry.kind == "board" and entry.device["board"] == board.name]
+    for report in (folder / read_manifest(folder)[one].file for one in stale):
+        report.with_suffix(".timing.txt").unlink(missing_ok=True)
     forget(stale, folder)
     platform = board.platform()
     facts = {

@@ -38,6 +38,7 @@ class Chip(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         board = self.board
+        m.domains.sync = ClockDomain()
         m.submodules.clock = clock = ClockSource(board.pll)
         m.submodules.top = top = board_top(board, self.digest)
         asked = {}

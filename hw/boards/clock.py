@@ -44,7 +44,7 @@ class Pll:
 
 
 class ClockSource(wiring.Component):
-    """Drives the domain `sync` of the module around it.
+    """Drives the domain `sync`, which the module around it defines.
 
     source   the oscillator
     restart  holds everything in reset
@@ -56,11 +56,11 @@ class ClockSource(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        made = Signal()
+        # Synthesis gives a net one of its many names: this one must stay for the constraint.
+        made = Signal(attrs={"keep": 1})
         locked = Signal()
         m.submodules.loop = self._loop(made, locked)
         platform.add_clock_constraint(made, self.pll.hertz)
-        m.domains.sync = ClockDomain("sync")
         m.d.comb += ClockSignal("sync").eq(made)
         # Until the loop has locked there is no clock to count on.
         m.submodules.reset = ResetSynchronizer(~locked | self.restart, domain="sync")
