@@ -253,6 +253,65 @@ def _draw_rtl(result: dict[str, Any]) -> Figure:
     return figure
 
 
+# board
+
+
+def _draw_board(result: dict[str, Any]) -> Figure:
+    """Latency of the trees, cores that one BI-Sort core replaces, and every bound."""
+    bounded = [one for one in result["figures"] if one["holds"] is not None]
+    figure = Figure(figsize=(12, 4.2 + _BAR_INCH * len(bounded)), layout="constrained")
+    above, below = figure.subfigures(2, 1, height_ratios=(3.6, 0.8 + _BAR_INCH * len(bounded)))
+    left, right = above.subplots(1, 2)
+    _draw_latency(left, result["latency"])
+    _draw_replaced(right, result)
+    panel = below.subplots()
+    named = [(one["name"], one) for one in bounded]
+    _bars(panel, _bound_bars(named, bool(result.get("quick"))), room=8)
+    panel.axvline(1, color=_LIMIT, linestyle="--", zorder=1)
+    panel.set_xlabel("times better than asked (log)")
+    panel.set_title("Trees, engines, link and bitstreams against their bounds (dashed)")
+    return figure
+
+
+def _draw_latency(panel: Axes, latency: list[dict[str, Any]]) -> None:
+    """Cycles there and back by the number of cores; a chain of neighbours has one a core."""
+    for fan_out in sorted({one["fan_out"] for one in latency}):
+        ones = [one for one in latency if one["fan_out"] == fan_out]
+        leaves = [one["leaves"] for one in ones]
+        (line,) = panel.plot(leaves, [one["root_to_core"] for one in ones], "o-",
+                             label=f"fan-out {fan_out}, root to core")
+        panel.plot(leaves, [one["core_to_root"] for one in ones], "s--", color=line.get_color(),
+                   markersize=4, label=f"fan-out {fan_out}, core to root")
+    leaves = sorted({one["leaves"] for one in latency})
+    panel.plot(leaves, leaves, ":", color=_PEER, label="handshake join, O(k)")
+    panel.set_xscale("log", base=2)
+    panel.set_yscale("log", base=2)
+    panel.set_xticks(leaves, [str(count) for count in leaves])
+    panel.set_xlabel("join cores k (log)")
+    panel.set_ylabel("cycles (log)")
+    panel.set_title("Latency of SplitJoin's trees, O(log k)")
+    panel.grid(axis="y", color="#e7e5e4")
+    panel.legend(frameon=False, fontsize=7.5)
+
+
+def _draw_replaced(panel: Axes, result: dict[str, Any]) -> None:
+    windows = [one["window"] for one in result["replaced"]]
+    cores = [one["cores"] for one in result["replaced"]]
+    panel.plot(windows, cores, "o-", color=_OURS)
+    for window, count in zip(windows, cores, strict=True):
+        panel.annotate(f"{count:,.0f}", (window, count), (0, 7), textcoords="offset points",
+                       ha="center", color=_OURS, size=8.5)
+    panel.set_xscale("log", base=2)
+    panel.set_yscale("log")
+    panel.set_ylim(min(cores) / 2, 3 * max(cores))
+    panel.set_xticks(windows, [_count(window, 1024) for window in windows])
+    panel.minorticks_off()
+    panel.grid(axis="y", color="#e7e5e4")
+    panel.set_xlabel("rows of the window (log)")
+    panel.set_ylabel("nested-loop cores (log)")
+    panel.set_title("What one BI-Sort core replaces: cores of one comparison a cycle")
+
+
 #: Suite -> what draws its result.
 PICTURES: dict[str, Callable[[dict[str, Any]], Figure]] = {
     "foundation": _draw_foundation,
@@ -260,6 +319,7 @@ PICTURES: dict[str, Callable[[dict[str, Any]], Figure]] = {
     "peers": _draw_peers,
     "structures": _draw_structures,
     "rtl": _draw_rtl,
+    "board": _draw_board,
     "spark": _draw_spark,
 }
 

@@ -59,6 +59,9 @@ SUITES = {
     "rtl": Suite(
         "bench.rtl_suite", "the gateware: tuples and probes a cycle, clocks, area, both mergers"
     ),
+    "board": Suite(
+        "bench.board_suite", "SplitJoin's trees, engines of many cores, the link, the bitstreams"
+    ),
     "spark": Suite(
         "bench.spark_suite", "the join in Spark beside what Spark users do without it"
     ),

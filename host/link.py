@@ -63,6 +63,11 @@ class LinkEnd:
         """Whether everything that was sent has been acknowledged."""
         return not self._waiting and not self._unacknowledged
 
+    @property
+    def unacknowledged(self) -> int:
+        """Bytes of payload that the board has not said to have."""
+        return sum(map(len, self._waiting)) + sum(map(len, self._unacknowledged))
+
     def send(self, payload: bytes) -> None:
         """Queue bytes for the board."""
         self._waiting.extend(
