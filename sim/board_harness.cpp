@@ -34,20 +34,24 @@ struct Board {
 
 extern "C" {
 
+// Presses the board's button.
 void board_reset(void *handle)
 {
     Board *board = static_cast<Board *>(handle);
-    board->model.rst = 1;
+    board->model.restart = 1;
     for (int n = 0; n < 3; n++)
         board->cycle();
-    board->model.rst = 0;
+    board->model.restart = 0;
 }
 
 void *board_open()
 {
     Board *board = new Board;
     board->model.rx = 1;
-    board_reset(board);
+    board->model.rst = 1;  // registers as they are configured
+    for (int n = 0; n < 3; n++)
+        board->cycle();
+    board->model.rst = 0;
     return board;
 }
 

@@ -70,13 +70,15 @@ class EchoBoard(wiring.Component):
     def __init__(self, divisor, flush):
         self.divisor = divisor
         self.echo = Echo(flush)
-        super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1)})
+        super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1), "restart": In(1)})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.echo = self.echo
-        m.submodules.receiver = receiver = UartReceiver(self.divisor)
-        m.submodules.transmitter = transmitter = UartTransmitter(self.divisor)
+        receiver, transmitter = UartReceiver(self.divisor), UartTransmitter(self.divisor)
+        for name, part in (
+            ("echo", self.echo), ("receiver", receiver), ("transmitter", transmitter)
+        ):
+            m.submodules[name] = ResetInserter(self.restart)(part)
         m.d.comb += [receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx)]
         wiring.connect(m, receiver.bytes, self.echo.receive)
         wiring.connect(m, self.echo.transmit, transmitter.bytes)

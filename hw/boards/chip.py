@@ -38,7 +38,9 @@ class Chip(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         board = self.board
-        m.domains.sync = ClockDomain()
+        # A reset of all registers at once would be far slower than the clock: they begin as they
+        # are configured, and what has to begin anew later has a restart of its own.
+        m.domains.sync = ClockDomain(reset_less=True)
         m.submodules.clock = clock = ClockSource(board.pll)
         m.submodules.top = top = board_top(board, self.digest)
         asked = {}
@@ -54,7 +56,8 @@ class Chip(Elaboratable):
 
         m.d.comb += clock.source.eq(pin(board.clock, "i").i)
         if board.reset is not None:
-            m.d.comb += clock.restart.eq(pin(board.reset, "i").i)
+            m.d.comb += clock.button.eq(pin(board.reset, "i").i)
+        m.d.comb += top.restart.eq(clock.unsure)
         m.d.comb += top.rx.eq(pin(("uart", 0, "rx"), "i").i)
         m.d.comb += pin(("uart", 0, "tx"), "o").o.eq(top.tx)
         for n, where in enumerate(board.lights):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from amaranth.hdl import *
 from amaranth.lib import wiring
-from amaranth.lib.cdc import ResetSynchronizer
-from amaranth.lib.wiring import In
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
 
 __all__ = ["ClockSource", "Pll"]
 
@@ -44,15 +44,17 @@ class Pll:
 
 
 class ClockSource(wiring.Component):
-    """Drives the domain `sync`, which the module around it defines.
+    """Drives the clock of the domain `sync`, which the module around it defines.
 
-    source   the oscillator
-    restart  holds everything in reset
+    source  the oscillator
+    button  is pressed
+    unsure  in step with the clock: the button is pressed, or the loop has not locked, so that there
+            is no clock to count on. Everything is to begin anew when it ends
     """
 
     def __init__(self, pll: Pll):
         self.pll = pll
-        super().__init__({"source": In(1), "restart": In(1)})
+        super().__init__({"source": In(1), "button": In(1), "unsure": Out(1, init=1)})
 
     def elaborate(self, platform):
         m = Module()
@@ -62,8 +64,7 @@ class ClockSource(wiring.Component):
         m.submodules.loop = self._loop(made, locked)
         platform.add_clock_constraint(made, self.pll.hertz)
         m.d.comb += ClockSignal("sync").eq(made)
-        # Until the loop has locked there is no clock to count on.
-        m.submodules.reset = ResetSynchronizer(~locked | self.restart, domain="sync")
+        m.submodules.unsure = FFSynchronizer(~locked | self.button, self.unsure, init=1)
         return m
 
     def _loop(self, made, locked):

@@ -16,6 +16,8 @@ __all__ = ["BoardTop", "LEDS", "greeting"]
 LEDS = ("beat", "session", "receives", "sends", "works")
 #: Cycles that a light stays on after what it shows, as a power of two.
 GLOW_BITS = 22
+#: Cycles that an engine is given to forget a session: far fewer than a first command needs to come.
+RESTART_CYCLES = 64
 
 
 def greeting(digest: str) -> bytes:
@@ -30,7 +32,8 @@ class BoardTop(wiring.Component):
     divisor  clock cycles of a bit on the line
     digest   names the bitstream
 
-    leds  see LEDS: the clock runs; a session is open; bytes come; bytes go; a command is at work
+    leds     see LEDS: the clock runs; a session is open; bytes come; bytes go; a command is at work
+    restart  the board's button: whatever was under way is forgotten, the session too
     """
 
     def __init__(self, params: JoinParams, core, *, divisor, digest):
@@ -39,22 +42,39 @@ class BoardTop(wiring.Component):
         self.link = BoardLink(greeting(digest))
         self.receiver = UartReceiver(divisor)
         self.transmitter = UartTransmitter(divisor)
-        super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1), "leds": Out(len(LEDS))})
+        super().__init__(
+            {"rx": In(1, init=1), "tx": Out(1, init=1), "leds": Out(len(LEDS)), "restart": In(1)}
+        )
 
     def elaborate(self, platform):
         m = Module()
-        port = EnginePort(self.params, self.engine)
-        # A new session finds an engine that holds nothing.
-        m.submodules.port = ResetInserter(self.link.restart)(port)
+        m.submodules.port = port = EnginePort(self.params, self.engine)
         for name in ("link", "receiver", "transmitter"):
-            m.submodules[name] = getattr(self, name)
+            m.submodules[name] = ResetInserter(self.restart)(getattr(self, name))
         m.d.comb += [self.receiver.rx.eq(self.rx), self.tx.eq(self.transmitter.tx)]
         wiring.connect(m, self.receiver.bytes, self.link.receive)
         wiring.connect(m, self.link.transmit, self.transmitter.bytes)
-        wiring.connect(m, self.link.commands, port.commands)
-        wiring.connect(m, port.answers, self.link.answers)
+        self._connect_port(m, port)
         self._light(m)
         return m
+
+    def _connect_port(self, m, port):
+        """Link and engine, but while a session begins: it finds an engine that holds nothing."""
+        left = Signal(range(RESTART_CYCLES))
+        resting = Signal()  # nothing passes
+        with m.If(self.restart | self.link.restart):
+            m.d.sync += left.eq(RESTART_CYCLES - 1)
+        with m.Elif(left != 0):
+            m.d.sync += left.eq(left - 1)
+        m.d.comb += resting.eq(left != 0)
+        # The second half is for what the engine hears late.
+        m.d.sync += port.restart.eq(left > RESTART_CYCLES // 2)
+        for source, target in (
+            (self.link.commands, port.commands), (port.answers, self.link.answers)
+        ):
+            m.d.comb += target.payload.eq(source.payload)
+            m.d.comb += target.valid.eq(source.valid & ~resting)
+            m.d.comb += source.ready.eq(target.ready & ~resting)
 
     def _light(self, m):
         beat = Signal(GLOW_BITS + 3)

@@ -28,6 +28,8 @@ class Engine(wiring.Component):
     words    commands as hw.rtl.engine_words has them
     answers  for every command, in order: its results, punctuated as its head asked, a reply of
              each core, and a last star
+    restart  forget everything: no word may come while it is on and for `cores` + 1 cycles after,
+             nor may an answer be believed, and it must be on for longer than that
     """
 
     def __init__(self, params: JoinParams, core, *, fan_out=4):
@@ -40,20 +42,26 @@ class Engine(wiring.Component):
             {
                 "words": In(stream.Signature(word_token(params))),
                 "answers": Out(stream.Signature(answer_layout(params))),
+                "restart": In(1),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.distribution = self.distribution
-        m.submodules.collection = self.collection
-        m.submodules.combiner = self.combiner
-        self._watch_sides(m)
+        # A reset of thousands of registers is too far to go in a cycle: each core hears of it from
+        # a register of its own, a cycle after the one before.
+        heard = self._hear(m, "trees", self.restart)
+        for name in ("distribution", "collection", "combiner"):
+            m.submodules[name] = ResetInserter(heard)(getattr(self, name))
+        self._watch_sides(m, heard)
         for number, core in enumerate(self.cores):
-            m.submodules[f"core_{number}"] = core
-            m.submodules[f"input_{number}"] = front = CoreInput(self.params, number)
-            m.submodules[f"punctuator_{number}"] = back = Punctuator(self.params, number)
-            m.submodules[f"contexts_{number}"] = contexts = Buffer(front.contexts.payload.shape())
+            heard = self._hear(m, f"core_{number}", heard)
+            front, back = CoreInput(self.params, number), Punctuator(self.params, number)
+            contexts = Buffer(front.contexts.payload.shape())
+            for name, part in (
+                ("core", core), ("input", front), ("punctuator", back), ("contexts", contexts)
+            ):
+                m.submodules[f"{name}_{number}"] = ResetInserter(heard)(part)
             wiring.connect(m, self.distribution.o[number], front.words)
             wiring.connect(m, front.contexts, contexts.i)
             wiring.connect(m, contexts.o, back.contexts)
@@ -68,7 +76,13 @@ class Engine(wiring.Component):
         wiring.connect(m, self.combiner.answers, wiring.flipped(self.answers))
         return m
 
-    def _watch_sides(self, m):
+    @staticmethod
+    def _hear(m, name, restart):
+        heard = Signal(name=f"restart_{name}")
+        m.d.sync += heard.eq(restart)
+        return heard
+
+    def _watch_sides(self, m, restart):
         """Pass words to the tree, and each command's stream to the combiner."""
         count = head_words(self.params)
         at = Signal(range(count + 1))  # the head's word that comes next; behind it the payload
@@ -99,3 +113,5 @@ class Engine(wiring.Component):
                 m.d.sync += at.eq(Mux(has_payload, count, 0))
             with m.Elif(word.end):
                 m.d.sync += at.eq(0)
+        with m.If(restart):
+            m.d.sync += at.eq(0)

@@ -112,7 +112,7 @@ class AnswerWriter(wiring.Component):
 
 
 class EnginePort(wiring.Component):
-    """``engine`` with its ``commands`` and ``answers`` as bytes."""
+    """``engine`` with its ``commands`` and ``answers`` as bytes; ``restart`` is the engine's."""
 
     def __init__(self, params: JoinParams, engine):
         self.params, self.engine = params, engine
@@ -120,14 +120,17 @@ class EnginePort(wiring.Component):
             {
                 "commands": In(stream.Signature(8)),
                 "answers": Out(stream.Signature(answer_byte())),
+                "restart": In(1),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.engine = self.engine
-        m.submodules.reader = reader = CommandReader(self.params)
-        m.submodules.writer = writer = AnswerWriter(self.params)
+        reader, writer = CommandReader(self.params), AnswerWriter(self.params)
+        m.submodules.reader = ResetInserter(self.restart)(reader)
+        m.submodules.writer = ResetInserter(self.restart)(writer)
+        m.d.comb += self.engine.restart.eq(self.restart)
         wiring.connect(m, wiring.flipped(self.commands), reader.bytes)
         wiring.connect(m, reader.words, self.engine.words)
         wiring.connect(m, self.engine.answers, writer.answers)
