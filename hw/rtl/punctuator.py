@@ -13,6 +13,9 @@ from hw.spec import JoinParams
 
 __all__ = ["Punctuator"]
 
+#: Bits of a way to the next star that are looked at in each cycle: twice those of two words.
+NEAR_BITS = 6
+
 
 class Punctuator(wiring.Component):
     """Makes punctuated ``results`` of a core's ``records`` and ``replies``, command by command.
@@ -44,7 +47,14 @@ class Punctuator(wiring.Component):
         self.first = Signal(WIRE_BITS)  # number of the word's first record
         self.coming = Signal(WIRE_BITS)  # number of the next word's first record
         self.pending = Signal(range(MOST_STARS + 1))  # stars that wait for a result to ride on
-        self.since = Signal(STAR_BITS)  # records since the last star
+        # Where a word can have several stars their distance fits a few bits; where it cannot, only
+        # the last bits of a long way can be a star in this word, and only when it is `close`.
+        self.starry = Signal()  # there are stars between records
+        self.several = Signal()  # a word can have more than one
+        self.phase = Signal(range(params.lanes + 1))  # then the records up to the next star
+        self.left = Signal(STAR_BITS)  # and otherwise
+        self.close = Signal()  # `left` has no more than NEAR_BITS; on before it is within a word
+        self.short = Signal()  # nor has what it begins with
 
     def elaborate(self, platform):
         m = Module()
@@ -56,7 +66,8 @@ class Punctuator(wiring.Component):
             with m.State("CONTEXT"):
                 m.d.comb += self.contexts.ready.eq(1)
                 m.d.sync += self.context.eq(self.contexts.payload)
-                m.d.sync += [self.coming.eq(0), self.since.eq(0)]
+                m.d.sync += self.coming.eq(0)
+                self._count_anew(m, self.contexts.payload.star_every)
                 with m.If(self.contexts.valid):
                     m.next = "REPLY"
                     with m.If(self.contexts.payload.probe):
@@ -111,19 +122,40 @@ class Punctuator(wiring.Component):
             m.d.sync += self.word.eq(word.data)
             m.d.sync += self.first.eq(self.coming)
             m.d.sync += self.coming.eq(self.coming + word.count)
-            since = self.since
             for lane in range(self.params.lanes):
-                there = lane < word.count
                 record = word.data[lane]
                 # A record with the label `not` and nothing in it names everything.
+                there = lane < word.count
                 m.d.sync += self.kept[lane].eq(there & (record.start != record.end))
-                after = Signal(STAR_BITS, name=f"after_{lane}")
-                due = Signal(name=f"due_{lane}")
-                m.d.comb += due.eq(there & (since + 1 == self.context.star_every))
-                m.d.comb += after.eq(Mux(due, 0, since + there))
-                m.d.sync += self.starred[lane].eq(due)
-                since = after
-            m.d.sync += self.since.eq(since)
+            m.d.sync += self.starred.eq(self._due(m, word.count))
+
+    def _count_anew(self, m, star_every):
+        short = star_every[NEAR_BITS:] == 0
+        m.d.sync += [
+            self.starry.eq(star_every != 0), self.several.eq(star_every <= self.params.lanes),
+            self.phase.eq(star_every), self.left.eq(star_every),
+            self.close.eq(short), self.short.eq(short),
+        ]
+
+    def _due(self, m, count):
+        """Behind which of the next `count` records a star is due; they are counted."""
+        lanes = self.params.lanes
+        one, many = Signal(lanes), Signal(lanes)
+        phase = self.phase
+        for lane in range(lanes):
+            there = lane < count
+            m.d.comb += one[lane].eq(there & self.close & (self.left[:NEAR_BITS] == lane + 1))
+            m.d.comb += many[lane].eq(there & (phase == 1))
+            after = Signal.like(self.phase, name=f"after_{lane}")
+            m.d.comb += after.eq(Mux(many[lane], self.context.star_every, phase - there))
+            phase = after
+        m.d.sync += self.phase.eq(phase)
+        passed = one.any()
+        m.d.sync += self.left.eq(self.left - count + Mux(passed, self.context.star_every, 0))
+        # From the half on, so that it is known in time.
+        nearer = self.close | (self.left[NEAR_BITS - 1 :] == 0)
+        m.d.sync += self.close.eq(Mux(passed, self.short, nearer))
+        return Mux(self.several, many, one) & self.starry.replicate(lanes)
 
     def _emit(self, m, stars):
         out = self.results.payload

@@ -194,14 +194,19 @@ def test_a_punctuator_sends_what_is_not_empty_and_every_star_that_is_due(tmp_pat
         found = Signal(5)  # records that are not empty, and replies
         due = Signal(5)  # stars that they ask for
         new, stars = C(0), C(0)
-        since = dut.since
+        counted = Signal(32)  # records since the last star
+        since = counted
         for lane in range(SMALL.lanes):
             there = lane < word.count
             record = word.data[lane]
             new = new + (there & (record.start != record.end))
             star = there & (since + 1 == dut.context.star_every)
             stars = stars + star
-            since = Mux(star, 0, since + there)[: len(dut.since)]
+            since = Mux(star, 0, since + there)[: len(counted)]
+        with m.If(takes):
+            m.d.sync += counted.eq(since)
+        with m.If(dut.contexts.valid & dut.contexts.ready):
+            m.d.sync += counted.eq(0)
         replied = dut.replies.valid & dut.replies.ready
         m.d.sync += found.eq(found + Mux(takes, new, 0) + replied)
         m.d.sync += due.eq(due + Mux(takes, stars, 0) + replied)

@@ -87,12 +87,12 @@ def hits(rng, count, share):
     return found
 
 
-@pytest.mark.parametrize("star_every", [0, 1, 2, 3, 2 * MOST_STARS])
+@pytest.mark.parametrize("star_every", [0, 1, 2, 3, 2 * MOST_STARS, 63, 64, 130])
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_the_punctuator_sends_every_result_between_its_stars(share, star_every):
     rng = random.Random(star_every)
     commands = [
-        command(rng, 1, hits(rng, 41, share), star_every, 1),
+        command(rng, 1, hits(rng, 41 + 2 * star_every, share), star_every, 1),
         command(rng, 0, []),
         command(rng, 1, [], star_every),
         command(rng, 1, hits(rng, 36, share), star_every),

