@@ -19,7 +19,6 @@ import numpy as np
 
 from host.errors import LinkError
 from host.link import LinkEnd
-from hw.rtl.digest import gateware_digest
 from sim.cosim import load_board
 from sim.echo_board import build_echo
 from tests.boards.cables import Cable
@@ -135,7 +134,6 @@ def main():
         # An end comes only if nothing was wrong: converse asserts it of every conversation.
         seen = {
             "faults": done, "bytes": echoed, "resets_told": told, "wrong": 0, "seed": said.seed,
-            "gateware": gateware_digest("boards"),
         }
         said.output.write_text(json.dumps(seen, indent=2) + "\n")
 
