@@ -9,7 +9,7 @@ from hw.rtl.core_input import CoreInput
 from hw.rtl.distribution_tree import DistributionTree
 from hw.rtl.engine_port import AnswerWriter, CommandReader
 from hw.rtl.nested_loop_core import NestedLoopCore
-from hw.rtl.punctuator import Punctuator
+from hw.rtl.punctuator import NEAR_BITS, Punctuator
 from hw.spec import JoinParams
 from tests.formal.proofs import check, prove
 from tests.formal.test_stream_rules import Harness, inside_buffer, streams_of
@@ -182,6 +182,21 @@ class OpenPunctuator(Punctuator):
         return self.built
 
 
+def stars_are_counted(m, dut, counted):
+    """What the punctuator knows of the way to the next star, beside the records since the last."""
+    every, lanes = dut.context.star_every, SMALL.lanes
+    m.d.comb += Assert(dut.starry == (every != 0))
+    with m.If(dut.starry):
+        m.d.comb += Assert(dut.several == (every <= lanes))
+        m.d.comb += Assert(dut.short == (every < 1 << NEAR_BITS))
+    with m.If(dut.starry & dut.several):
+        m.d.comb += Assert((dut.phase != 0) & (counted + dut.phase == every))
+    with m.If(dut.starry & ~dut.several):
+        m.d.comb += Assert((dut.left != 0) & (counted + dut.left == every))
+        m.d.comb += Assert(~dut.close | (dut.left < 1 << NEAR_BITS))
+        m.d.comb += Assert(dut.close | (dut.left > lanes))
+
+
 def test_a_punctuator_sends_what_is_not_empty_and_every_star_that_is_due(tmp_path):
     """Records and stars in are results and stars out, and those on the way."""
     dut = OpenPunctuator()
@@ -205,8 +220,9 @@ def test_a_punctuator_sends_what_is_not_empty_and_every_star_that_is_due(tmp_pat
             since = Mux(star, 0, since + there)[: len(counted)]
         with m.If(takes):
             m.d.sync += counted.eq(since)
-        with m.If(dut.contexts.valid & dut.contexts.ready):
+        with m.If(dut.contexts.ready):
             m.d.sync += counted.eq(0)
+        stars_are_counted(m, dut, counted)
         replied = dut.replies.valid & dut.replies.ready
         m.d.sync += found.eq(found + Mux(takes, new, 0) + replied)
         m.d.sync += due.eq(due + Mux(takes, stars, 0) + replied)
