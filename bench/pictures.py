@@ -260,7 +260,8 @@ def _draw_board(result: dict[str, Any]) -> Figure:
     """Latency of the trees, cores that one BI-Sort core replaces, and every bound."""
     bounded = [one for one in result["figures"] if one["holds"] is not None]
     figure = Figure(figsize=(12, 4.2 + _BAR_INCH * len(bounded)), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=(3.6, 0.8 + _BAR_INCH * len(bounded)))
+    heights = (3.6, 0.8 + _BAR_INCH * len(bounded))
+    above, below = figure.subfigures(2, 1, height_ratios=heights, squeeze=False)[:, 0]
     left, right = above.subplots(1, 2)
     _draw_latency(left, result["latency"])
     _draw_replaced(right, result)
