@@ -7,10 +7,10 @@ __all__ = ["MUTANTS"]
 MUTANTS = {
     "join_core": of(
         "join_core.py",
-        ("(command.count <= table.capacity - table.rows)",
-         "(command.count <= table.capacity)", "a subwindow overflows"),
-        ("(command.count <= table.capacity - table.rows)",
-         "(command.count < table.capacity - table.rows)", "the last tuple is refused"),
+        ("(count <= table.capacity - table.rows)", "(count <= table.capacity)",
+         "a subwindow overflows"),
+        ("(count <= table.capacity - table.rows)", "(count < table.capacity - table.rows)",
+         "the last tuple is refused"),
         ("merge.source.eq(table.address)", "merge.source.eq(table.spare_address)",
          "the spare is merged"),
         ("merge.target.eq(table.spare_address)", "merge.target.eq(table.address)",

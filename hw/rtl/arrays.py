@@ -157,6 +157,7 @@ class WideReader(wiring.Component):
         self.reader = WordReader(word_layout(params), address_bits, depth=depth, burst=depth // 4)
         self.busy = Signal()
         self.left = Signal(row_count(params))
+        self.none = Signal()  # none is left: a register, because all else waits for it
 
     def elaborate(self, platform):
         m = Module()
@@ -164,7 +165,7 @@ class WideReader(wiring.Component):
         m.submodules.reader = reader = self.reader
         wiring.connect(m, reader.read, wiring.flipped(self.read))
         job = self.jobs.payload
-        busy, left = self.busy, self.left
+        busy, left, none = self.busy, self.left, self.none
         m.d.comb += reader.jobs.payload.address.eq(job.address)
         m.d.comb += reader.jobs.payload.count.eq((job.count + (lanes - 1)) >> exact_log2(lanes))
         m.d.comb += reader.jobs.valid.eq(self.jobs.valid & ~busy)
@@ -172,17 +173,19 @@ class WideReader(wiring.Component):
         with m.If(self.jobs.valid & self.jobs.ready):
             m.d.sync += busy.eq(1)
             m.d.sync += left.eq(job.count)
+            m.d.sync += none.eq(job.count == 0)
 
         o = self.tuples
-        m.d.comb += o.payload.end.eq(left == 0)
+        m.d.comb += o.payload.end.eq(none)
         m.d.comb += o.payload.count.eq(Mux(left < lanes, left, lanes))
         m.d.comb += Value.cast(o.payload.data).eq(Value.cast(reader.words.payload))
-        m.d.comb += o.valid.eq(busy & (reader.words.valid | (left == 0)))
+        m.d.comb += o.valid.eq(busy & (reader.words.valid | none))
         with m.If(o.valid & o.ready):
-            with m.If(left == 0):
+            with m.If(none):
                 m.d.sync += busy.eq(0)
             with m.Else():
                 m.d.sync += left.eq(left - o.payload.count)
+                m.d.sync += none.eq(left <= lanes)
                 m.d.comb += reader.words.ready.eq(1)
         return m
 

@@ -105,15 +105,15 @@ class BoundaryGenerator(wiring.Component):
         bits = self.params.key_bits
         kind = Signal(Bound, name=f"{name}_kind")
         m.d.comb += kind.eq(register[f"{name}_bound"])
-        key = Signal(signed(bits), name=f"{name}_key")
-        offset = Signal(bits, name=f"{name}_offset")
-        minus = Signal(name=f"{name}_minus")
+        key = Signal(signed(bits), name=f"{name}_key", reset_less=True)
+        offset = Signal(bits, name=f"{name}_offset", reset_less=True)
+        minus = Signal(name=f"{name}_minus", reset_less=True)
         # An unbounded or impossible side goes to an end of the keys, whatever the key is.
-        to_least = Signal(3, name=f"{name}_to_least")
-        to_most = Signal(3, name=f"{name}_to_most")
-        moved = Signal(signed(bits + 2), name=f"{name}_moved")
-        bound = Signal(signed(bits + 2), name=f"{name}_bound")
-        saturated = Signal(bound_shape(self.params), name=f"{name}_saturated")
+        to_least = Signal(3, name=f"{name}_to_least", reset_less=True)
+        to_most = Signal(3, name=f"{name}_to_most", reset_less=True)
+        moved = Signal(signed(bits + 2), name=f"{name}_moved", reset_less=True)
+        bound = Signal(signed(bits + 2), name=f"{name}_bound", reset_less=True)
+        saturated = Signal(bound_shape(self.params), name=f"{name}_saturated", reset_less=True)
         least, most = (Bound.NEVER, Bound.UNBOUNDED) if upper else (Bound.UNBOUNDED, Bound.NEVER)
         with m.If(advance):
             m.d.sync += key.eq(base)

@@ -179,15 +179,19 @@ class JoinCore(wiring.Component):
             m.d.sync += turn.eq(turn + 1)
             with m.If(turn == self.slots - 1):
                 m.d.sync += turn.eq(0)
-                m.next = "OBEY"
+                m.next = "WEIGH"
 
     def _obey(self, m, command, table, refused):
         """Do what takes no time; begin what does."""
         fits = Signal()
-        m.d.comb += fits.eq(
-            (command.count <= table.capacity - table.rows)
-            & (command.count <= self.params.insert_buffer)
-        )
+        batch = self.params.insert_buffer
+        # Of a batch that is not too long these bits are all.
+        count = command.count[: max(len(table.rows), batch.bit_length())]
+        with m.State("WEIGH"):
+            m.d.sync += fits.eq(
+                (count <= table.capacity - table.rows) & (command.count <= batch)
+            )
+            m.next = "OBEY"
         with m.State("OBEY"):
             m.d.sync += refused.eq(~table.found)
             m.next = "SURVEY"
@@ -350,24 +354,30 @@ class JoinCore(wiring.Component):
     def _count(self, m, busy):
         counters = self.statistics
         searches = self.probing.searches if not self.searchers and self.probing.by_word else []
-        late = Signal(len(self.reads) + len(searches))
+        late = Signal(len(self.reads) + len(searches) + 1)
         for n, port in enumerate(self.reads):
             owed = Signal(self.OWED_BITS, name=f"owed_{n}")
-            asked = port.requests.valid & port.requests.ready
-            came = port.words.valid & port.words.ready
-            m.d.sync += owed.eq(owed + Mux(asked, port.requests.payload.count, 0) - came)
-            m.d.sync += late[n].eq(
-                (port.requests.valid & ~port.requests.ready)
-                | ((owed != 0) & port.words.ready & ~port.words.valid)
+            asked = Signal(self.OWED_BITS, name=f"asked_{n}")
+            came, waits, hungers = (
+                Signal(name=f"{name}_{n}") for name in ("came", "waits", "hungers")
             )
+            taken = port.requests.valid & port.requests.ready
+            m.d.sync += asked.eq(Mux(taken, port.requests.payload.count, 0))
+            m.d.sync += came.eq(port.words.valid & port.words.ready)
+            m.d.sync += waits.eq(port.requests.valid & ~port.requests.ready)
+            m.d.sync += hungers.eq(port.words.ready & ~port.words.valid)
+            m.d.sync += owed.eq(owed + asked - came)
+            m.d.sync += late[n].eq(waits | ((owed != 0) & hungers))
         # A search that was taken is answered in its time: only before that can it wait.
-        for n, port in enumerate(searches, start=len(self.reads)):
-            m.d.sync += late[n].eq(port.requests.valid & ~port.requests.ready)
-        blocked = Signal()
-        m.d.sync += blocked.eq(self.writes[0].writes.valid & ~self.writes[0].writes.ready)
+        streams = [port.requests for port in searches] + [self.writes[0].writes]
+        for n, stream_ in enumerate(streams, start=len(self.reads)):
+            waits = Signal(name=f"waits_{n}")
+            m.d.sync += waits.eq(stream_.valid & ~stream_.ready)
+            m.d.sync += late[n].eq(waits)
         m.d.sync += counters.cycles.eq(counters.cycles + busy)
-        stalled = Signal()
-        m.d.sync += stalled.eq(busy & (late.any() | blocked))
+        worked, stalled = Signal(), Signal()
+        m.d.sync += worked.eq(busy)
+        m.d.sync += stalled.eq(worked & late.any())
         m.d.sync += counters.stalled.eq(counters.stalled + stalled)
         with m.If(self.tuples.valid & self.tuples.ready):
             m.d.sync += counters.tuples.eq(counters.tuples + self.tuples.payload.count)

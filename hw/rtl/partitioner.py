@@ -14,7 +14,7 @@ from amaranth.lib.wiring import In, Out
 from hw.rtl.boundary_generator import bound_shape, bounds_layout
 from hw.rtl.layouts import check_geometry, index_entries, key_shape, row_count, token
 from hw.rtl.memory import NO_COLLISIONS
-from hw.rtl.plumbing import Buffer
+from hw.rtl.plumbing import ShortQueue
 from hw.spec import JoinParams
 
 __all__ = [
@@ -51,7 +51,8 @@ class Partitioner(wiring.Component):
     bounds   frames of intervals as bounds
     targets  the same frames with target partitions
 
-    `array` and `rows` may change only between frames, and entries only while none is searched.
+    `array` and `rows` may change only between frames, in a cycle in which no bound is offered,
+    and entries only while none is searched.
     """
 
     def __init__(self, params: JoinParams, arrays=1):
@@ -80,7 +81,8 @@ class PipelinedPartitioner(Partitioner):
     Each level has a memory of its own, so every cycle begins another search, in any order of
     bounds. The first `QUICK` levels are small enough to be read and compared in one cycle. The
     others, in slow block RAM, take two: take the entry, then compare it and ask the next level.
-    Latency 3 + 2 log2(partitions) - `QUICK` cycles, one interval a cycle.
+    Latency 3 + 2 log2(partitions) - `QUICK` cycles, one interval a cycle. All stages wait for one
+    register, whether the queue behind them has room: no logic between it and their enables.
 
     No step compares a partition's number with those in use: a search knows whether it is still on
     the way to the last of them (`last_yet`), and only then can lead beyond it.
@@ -88,16 +90,19 @@ class PipelinedPartitioner(Partitioner):
 
     #: Levels whose memory is made of LUTs: 16 entries for each index array at most.
     QUICK = 5
+    #: Entries of a block of which one port reads and the other one writes. Both sides of a search
+    #: have blocks of their own at levels up to here: as many as they would share, and nearer.
+    OWN = 512
 
     def __init__(self, params: JoinParams, arrays=1):
         super().__init__(params, arrays)
         self.levels = (index_entries(params) - 1).bit_length()
         self.quick = min(self.QUICK, self.levels)
-        self.entry = Signal.like(self.entries.payload)
+        self.entry = Signal.like(self.entries.payload, reset_less=True)
         # What holds a token, for proofs.
         slow = self.levels - self.quick
-        self.valid = Signal(1 + self.quick + 2 * slow + (slow > 0))
-        self.out = Buffer(token(targets_layout(params)))
+        self.valid = Signal(self.quick + 2 * slow + (slow > 0))
+        self.out = ShortQueue(token(targets_layout(params)))
 
     def elaborate(self, platform):
         m = Module()
@@ -108,84 +113,99 @@ class PipelinedPartitioner(Partitioner):
         m.d.comb += self.bounds.ready.eq(advance)
 
         now = Signal(token(targets_layout(self.params)), name="search_in")
-        last_yet = Signal(2, name="last_yet_in", init=3)  # of the lower and the upper bound
+        m.d.comb += now.end.eq(self.bounds.payload.end)
+        for side in ("lo", "hi"):
+            m.d.comb += now.data[side].bound.eq(self.bounds.payload.data[side])
+            m.d.comb += now.data[side].partition.eq(0)
+        held = Cat(self.bounds.valid, self.valid)
         with m.If(advance):
-            m.d.sync += self.valid.eq(Cat(self.bounds.valid, self.valid))
-            m.d.sync += now.end.eq(self.bounds.payload.end)
-            for side in ("lo", "hi"):
-                m.d.sync += now.data[side].bound.eq(self.bounds.payload.data[side])
-                m.d.sync += now.data[side].partition.eq(0)
-        # A stage that holds no search rests: less to switch, and less to simulate.
-        moves = Signal(len(self.valid))
-        m.d.comb += moves.eq(Mux(advance, self.valid, 0))
-        stages = iter(moves)
-        search = now, last_yet
+            m.d.sync += self.valid.eq(held)
+        search = now, C(3, 2)  # both bounds are still on the way to the last partition
         for level in range(self.quick):
             reads = self._read(m, level, _partitions(search))
             entries = {side: read.data for side, read in reads.items()}
-            search, _ = self._decide(m, level, next(stages), last, search, entries)
+            in_use = self._in_use(level, last, search)
+            search, _ = self._decide(m, level, advance, last, search, entries, in_use)
         if self.quick < self.levels:
             # The quick levels are not so quick that they could ask block RAM in the same cycle.
-            asks, going = next(stages), _partitions(search)
-            search = self._wait(m, "asked", asks, search)
+            going = _partitions(search)
+            search = self._wait(m, "asked", advance, search)
         for level in range(self.quick, self.levels):
-            reads = self._read(m, level, going, asks)
-            takes, asks = next(stages), next(stages)
-            entries = self._take(m, level, takes, reads)
-            search = self._wait(m, f"{level}_taken", takes, search)
-            search, going = self._decide(m, level, asks, last, search, entries)
+            reads = self._read(m, level, going, advance)
+            entries = self._take(m, level, advance, reads)
+            in_use = Signal(2, name=f"in_use_{level}", reset_less=True)
+            with m.If(advance):
+                m.d.sync += in_use.eq(self._in_use(level, last, search))
+            search = self._wait(m, f"{level}_taken", advance, search)
+            search, going = self._decide(m, level, advance, last, search, entries, in_use)
         now, _ = search
-        m.d.comb += out.i.valid.eq(self.valid[-1])
+        m.d.comb += out.i.valid.eq(held[-1])
         m.d.comb += out.i.payload.eq(now)
         return m
 
     def _last_partition(self, m):
         """Take entries; return the last partition that holds a tuple, 0 where none does."""
-        last = Signal(self.bits)
+        # A bound may be offered right after a reset, which does not change the rows.
+        last = Signal(self.bits, reset_less=True)
         m.d.comb += self.entries.ready.eq(1)
         m.d.sync += self.entry.eq(self.entries.payload)
         rows = self.params.partition_rows
-        m.d.sync += last.eq(Mux(self.rows == 0, 0, (self.rows - 1) // rows))
+        # Each partitioner in its own time, so that synthesis does not make one register of all.
+        with m.If(~self.bounds.valid):
+            m.d.sync += last.eq(Mux(self.rows == 0, 0, (self.rows - 1) // rows))
         return last
 
     def _read(self, m, level, partitions, asks=None):
         """Ports of a level's entries, at the middle of what is left from those partitions on; of
         block RAM where there is a cycle that `asks`, else of LUTs.
         """
-        attrs = {} if asks is None else {**NO_COLLISIONS, "ram_style": "block"}
-        depth = self.arrays << level
-        cells = Memory(shape=key_shape(self.params), depth=depth, init=[], attrs=attrs)
-        m.submodules[f"level_{level}"] = cells
-        write = cells.write_port()
         # This level's entries are the odd multiples of its step. They are written a cycle later,
         # because a level is far from who writes it.
         mine = self.entries.payload.partition[: self.bits - level] == self._step(level)
-        m.d.sync += write.en.eq(self.entries.valid & mine)
+        writes = Signal(name=f"writes_{level}")
+        m.d.sync += writes.eq(self.entries.valid & mine)
         entry = self.entry
-        m.d.comb += write.data.eq(entry.key)
         slot = entry.partition.bit_select(self.bits - level, level) if level else C(0, 0)
         entered = self._address(level, slot, entry.array)
+        places = {
+            side: self._address(level, partition.bit_select(self.bits - level, level), self.array)
+            for side, partition in partitions.items()
+        }
+        own = asks is not None and self.arrays << level <= self.OWN
         reads = {}
-        for side, partition in partitions.items():
-            reads[side] = read = cells.read_port(domain="comb" if asks is None else "sync")
-            place = partition.bit_select(self.bits - level, level)
-            m.d.comb += read.addr.eq(self._address(level, place, self.array))
-            if asks is not None:
-                m.d.comb += read.en.eq(asks)
-        if asks is None:
-            m.d.comb += write.addr.eq(entered)
-        else:
-            # Entries come while nothing is searched, so one port of the blocks can do both.
-            m.d.comb += write.addr.eq(reads["lo"].addr)
-            with m.If(write.en):
-                m.d.comb += reads["lo"].addr.eq(entered)
+        for sides in (("lo",), ("hi",)) if own else (("lo", "hi"),):
+            cells = self._cells(level, block=asks is not None)
+            m.submodules[f"level_{level}" + (f"_{sides[0]}" if own else "")] = cells
+            write = cells.write_port()
+            m.d.comb += write.en.eq(writes)
+            m.d.comb += write.data.eq(entry.key)
+            for side in sides:
+                reads[side] = read = cells.read_port(domain="comb" if asks is None else "sync")
+                m.d.comb += read.addr.eq(places[side])
+                if asks is not None:
+                    m.d.comb += read.en.eq(asks)
+            if asks is None or own:
+                m.d.comb += write.addr.eq(entered)
+            else:
+                # Entries come while nothing is searched, so one port of the blocks can do both.
+                m.d.comb += write.addr.eq(reads["lo"].addr)
+                with m.If(writes):
+                    m.d.comb += reads["lo"].addr.eq(entered)
         return reads
+
+    def _cells(self, level, *, block):
+        """The memory of a level's entries."""
+        attrs = {**NO_COLLISIONS, "ram_style": "block"} if block else {}
+        depth = self.arrays << level
+        return Memory(shape=key_shape(self.params), depth=depth, init=[], attrs=attrs)
 
     def _take(self, m, level, takes, reads):
         """Registers for what block RAM gave: it is slow to answer."""
         entries = {}
         for side, read in reads.items():
-            entries[side] = Signal.like(read.data, name=f"entry_{level}_{side}")
+            entries[side] = Signal.like(
+                read.data, name=f"entry_{level}_{side}", reset_less=True
+            )
             with m.If(takes):
                 m.d.sync += entries[side].eq(read.data)
         return entries
@@ -193,29 +213,36 @@ class PipelinedPartitioner(Partitioner):
     def _wait(self, m, name, moves, search):
         """The same search a stage later."""
         now, last_yet = search
-        later = Signal.like(now, name=f"search_{name}")
-        last_yet_later = Signal(2, name=f"last_yet_{name}")
+        later = Signal.like(now, name=f"search_{name}", reset_less=True)
+        last_yet_later = Signal(2, name=f"last_yet_{name}", reset_less=True)
         with m.If(moves):
             m.d.sync += later.eq(now)
             m.d.sync += last_yet_later.eq(last_yet)
         return later, last_yet_later
 
-    def _decide(self, m, level, decides, last, search, entries):
+    def _in_use(self, level, last, search):
+        """Of both bounds: whether the middle of what is left is a partition in use."""
+        _, last_yet = search
+        return ~last_yet | self._digit(level, last).replicate(2)
+
+    def _digit(self, level, last):
+        return last[self._step(level).bit_length() - 1]
+
+    def _decide(self, m, level, decides, last, search, entries, in_use):
         """The search after this level, at its middle if the entry there is before the bound; and
         a cycle before, the partitions that it goes to.
         """
         now, last_yet = search
-        decided = Signal.like(now, name=f"search_{level}")
-        still_last = Signal(2, name=f"last_yet_{level}")
+        decided = Signal.like(now, name=f"search_{level}", reset_less=True)
+        still_last = Signal(2, name=f"last_yet_{level}", reset_less=True)
         step = self._step(level)
-        digit = last[step.bit_length() - 1]
+        digit = self._digit(level, last)
         going = {}
         with m.If(decides):
             m.d.sync += decided.eq(now)
         for n, (side, entry) in enumerate(entries.items()):
             right = Signal(name=f"right_{level}_{side}")
-            in_use = ~last_yet[n] | digit
-            m.d.comb += right.eq(in_use & (entry < now.data[side].bound))
+            m.d.comb += right.eq(in_use[n] & (entry < now.data[side].bound))
             going[side] = Signal(self.bits, name=f"going_{level}_{side}")
             m.d.comb += going[side].eq(now.data[side].partition | Mux(right, step, 0))
             with m.If(decides):

@@ -20,9 +20,9 @@ class Buffer(wiring.Component):
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
         width = Shape.cast(shape).width
         # Attributes, so that a proof can count what is inside.
-        self.first = Signal(width)
+        self.first = Signal(width, reset_less=True)
         self.first_valid = Signal()
-        self.second = Signal(width)
+        self.second = Signal(width, reset_less=True)
         self.second_valid = Signal()
 
     def elaborate(self, platform):
@@ -105,6 +105,7 @@ class ShortQueue(wiring.Component):
         self.write_at = Signal(range(depth))
         self.read_at = Signal(range(depth))
         self.room = Signal()
+        self.offered = Signal(width, reset_less=True)
 
     def elaborate(self, platform):
         m = Module()
@@ -136,7 +137,8 @@ class ShortQueue(wiring.Component):
             m.d.sync += self.more.eq(self.level != 1)
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += self.o.valid.eq(self.more)
-            m.d.sync += Value.cast(self.o.payload).eq(read_port.data)
+            m.d.sync += self.offered.eq(read_port.data)
+        m.d.comb += Value.cast(self.o.payload).eq(self.offered)
         return m
 
 

@@ -102,9 +102,12 @@ class ProbingEngine(wiring.Component):
             runs, self.ways, self.CHUNK * self.params.bands
         )
         turn_words = Signal.like(collector.turn_words)
-        m.d.sync += turn_words.eq(
-            Mux(self.explicit, self.chunk_words >> 1, self.chunk_words * self.band_count)
+        # The product as a sum: a multiplier of the chip is slower than this.
+        product = sum(
+            Mux(self.band_count[bit], self.chunk_words << bit, 0)
+            for bit in range(len(self.band_count))
         )
+        m.d.sync += turn_words.eq(Mux(self.explicit, self.chunk_words >> 1, product))
         m.d.comb += dealer.turn_words.eq(self.chunk_words)
         m.d.comb += collector.turn_words.eq(turn_words)
         m.d.comb += self.entries.ready.eq(1)
@@ -147,7 +150,7 @@ class ProbingEngine(wiring.Component):
         entries = self.partitioners[n - 1].entries if n else self.entries
         m.d.sync += partitioner.entries.payload.eq(entries.payload)
         m.d.sync += partitioner.entries.valid.eq(entries.valid)
-        self._set(m, generator, "bands", "band_count", "explicit")
+        self._copy(m, generator, ~unpacker.i.valid, "bands", "band_count", "explicit")
         self._set(m, partitioner, "array", "rows")
         if self.by_word:
             m.submodules[f"keys_{n}"] = waiting = Buffer(keys.payload.shape())
@@ -182,7 +185,8 @@ class ProbingEngine(wiring.Component):
             m.d.comb += prober.targets.payload.data.eq(o.payload.data[side])
             m.d.comb += prober.targets.payload.end.eq(o.payload.end)
             wiring.connect(m, prober.positions, getattr(join, f"i_{side}"))
-            self._set(m, prober, "base", "rows")
+            self._copy(m, prober, ~o.valid, "base")
+            self._set(m, prober, "rows")
         # A register, because the comparison and the packer are too much for one cycle.
         lo, hi, run = join.o.payload.lo, join.o.payload.hi, runs.payload
         m.d.comb += join.o.ready.eq(~runs.valid | runs.ready)
@@ -207,6 +211,14 @@ class ProbingEngine(wiring.Component):
     def _set(self, m, part, *names):
         for name in names:
             m.d.comb += getattr(part, name).eq(getattr(self, name))
+
+    def _copy(self, m, part, rests, *names):
+        """The same by registers of the part's own, near it: taken whenever the part `rests`, so
+        that synthesis does not make one register of those of all ways.
+        """
+        for name in names:
+            with m.If(rests):
+                m.d.sync += getattr(part, name).eq(getattr(self, name))
 
 
 class Unpacker(wiring.Component):

@@ -28,7 +28,7 @@ class WordProber(wiring.Component):
     search     who looks into words of memory. It is asked only for what has room here
 
     All but the streams may change only between frames. One bound a cycle if the search takes no
-    more than 7 cycles, latency 6 cycles and the search's.
+    more than 8 cycles, latency 6 cycles and the search's.
     """
 
     #: Bounds under way and positions that wait to be taken, at most: the queues hold as many.
@@ -59,6 +59,7 @@ class WordProber(wiring.Component):
         self.out = ShortQueue(token(row_count(params)), self.ROOM + 2)
         self.room = Signal(range(self.ROOM + 1), init=self.ROOM)
         self.counted = Signal()
+        self.left = Signal()  # a position was taken, and its room is not counted yet
 
     def elaborate(self, platform):
         m = Module()
@@ -86,12 +87,12 @@ class WordProber(wiring.Component):
         m.d.comb += notes.i.valid.eq(begins)
         m.d.comb += notes.i.payload.partition.eq(target.data.partition)
         m.d.comb += notes.i.payload.end.eq(target.end)
-        leaves = Signal()
-        left = Signal.like(self.room)
-        m.d.comb += leaves.eq(self.out.o.valid & self.out.o.ready)
-        m.d.comb += left.eq(self.room - begins + leaves)
-        m.d.sync += self.room.eq(left)
-        m.d.sync += may_begin.eq(left != 0)
+        room = Signal.like(self.room)
+        # A cycle later, because whether a position is taken is known late.
+        m.d.sync += self.left.eq(self.out.o.valid & self.out.o.ready)
+        m.d.comb += room.eq(self.room - begins + self.left)
+        m.d.sync += self.room.eq(room)
+        m.d.sync += may_begin.eq(room != 0)
 
     def _count(self, m):
         """Two stages: add what was found to the word's place, keep to the rows. Nothing waits."""
@@ -105,7 +106,7 @@ class WordProber(wiring.Component):
         m.d.sync += end.eq(notes.o.payload.end)
         # A copy that is this prober's own: whoever sets the rows is far from some probers.
         rows = Signal.like(self.rows)
-        with m.If(self.room == self.ROOM):
+        with m.If(~self.counted):
             m.d.sync += rows.eq(self.rows)
         out = self.out.i
         m.d.comb += out.valid.eq(self.counted)

@@ -155,6 +155,7 @@ def test_a_wide_reader_gives_each_tuple_of_a_job_and_one_end(tmp_path):
     def claims(m, rules):
         m.d.comb += Assume(dut.jobs.payload.count <= SMALL.subwindow)
         m.d.comb += Assert(~dut.busy | (dut.left <= SMALL.subwindow))
+        m.d.comb += Assert(~dut.busy | (dut.none == (dut.left == 0)))
         words = (dut.left + 1) >> LANE_BITS
         frame_of_job(m, dut, words, 0, width)
         # No word can come while the end is on offer, and so its payload stays too.

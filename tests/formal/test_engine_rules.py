@@ -84,7 +84,7 @@ def in_word_prober(m, rules, prober):
     found = prober.search.found
     m.d.comb += Assume(~found.valid | prober.notes.o.valid)
     inside = in_queue(m, rules, prober.notes) + prober.counted + in_queue(m, rules, prober.out)
-    m.d.comb += Assert(inside + prober.room == prober.ROOM)
+    m.d.comb += Assert(inside + prober.left + prober.room == prober.ROOM)
     with m.If(rules.started):
         m.d.comb += Assert(prober.out.room)
     with m.Else():
@@ -107,9 +107,15 @@ def way_rules(m, rules, parts, n, dealt):
     equal(m, single, words + BANDS * unpacker.lane)
     bounds = counted(m, f"bounds_{n}", moves(partitioner.bounds))
     held = in_buffer(m, generator.out) + sum(stage.valid for stage in generator.stages)
+    # A way has its registers from the first cycle on, in which it holds nothing.
+    with m.If(rules.started):
+        m.d.comb += Assert((generator.band_count == BANDS) & ~generator.explicit)
+    with m.Else():
+        m.d.comb += Assert(~keys.first_valid & (generator.band == 0))
     equal(m, single + generator.band, bounds + held)
     targets = counted(m, f"targets_{n}", moves(fork.i))
-    equal(m, bounds, targets + in_buffer(m, partitioner.out) + sum(partitioner.valid))
+    searched = in_queue(m, rules, partitioner.out) + sum(partitioner.valid)
+    equal(m, bounds, targets + searched)
     joined = counted(m, f"joined_{n}", moves(join.o))
     m.d.comb += Assert((fork.served == 0) | fork.i.valid)
     for number, side in enumerate(("lo", "hi")):
@@ -188,6 +194,7 @@ def test_a_wide_insertion_engine_reads_what_it_was_told_and_writes_each_word(
         for reader in readers:
             m.d.comb += Assert(moves(reader.jobs) == moves(writer.jobs))
             m.d.comb += Assert(~reader.busy | (reader.left <= SMALL.subwindow))
+            m.d.comb += Assert(~reader.busy | (reader.none == (reader.left == 0)))
             m.d.comb += Assert(~dut.begin | (reader.jobs.payload.count <= SMALL.subwindow))
         jobs = sum(reader.jobs.payload.count + 1 for reader in readers)
         m.d.comb += Assert(~dut.begin | (jobs == waiting))

@@ -121,7 +121,7 @@ def test_a_pipelined_partitioner_answers_each_interval_once(tmp_path):
     dut = MixedPartitioner(SMALL)
 
     def claims(m, rules):
-        inside = in_buffer(m, dut.out) + sum(dut.valid[n] for n in range(len(dut.valid)))
+        inside = in_queue(m, rules, dut.out) + sum(dut.valid[n] for n in range(len(dut.valid)))
         came = counted(m, "came", moves(dut.bounds))
         went = counted(m, "went", moves(dut.targets))
         equal(m, came, went + inside)
@@ -224,7 +224,7 @@ def test_a_word_prober_answers_each_bound_once(tmp_path):
         m.d.comb += Assume(~found.valid | dut.notes.o.valid)
         inside = noted + dut.counted + in_queue(m, rules, dut.out)
         # So the room that is left keeps both queues from running over.
-        m.d.comb += Assert(inside + dut.room == dut.ROOM)
+        m.d.comb += Assert(inside + dut.left + dut.room == dut.ROOM)
         with m.If(rules.started):
             m.d.comb += Assert(dut.out.room)
         with m.Else():
