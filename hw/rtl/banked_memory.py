@@ -1,5 +1,8 @@
 """Main arrays in block RAM, searched by all probers at once: banks of two-ported blocks."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import *
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
@@ -22,11 +25,15 @@ class BankedMemory(wiring.Component):
     searches  ports of probers. Half of them share one port of each bank's blocks, half the other
               one; the first of those that want the same bank is served, the others wait. A bound
               goes to its bank and is compared there: a word of keys is far wider than a bound. An
-              answer comes 7 cycles after its request is taken, or later by the cycles that it
+              answer comes 8 cycles after its request is taken, or later by the cycles that it
               waits for its bank
-    read      bursts of whole words, before searches, a word a cycle; a word comes 6 cycles after
+    read      bursts of whole words, before searches, a word a cycle; a word comes 8 cycles after
               its request is taken
-    write     a word a cycle, before all else; it is there two cycles later
+    write     a word a cycle, before all else; it is there three cycles later, and whoever asks
+              for it two cycles later has it
+
+    Nothing chooses between banks or between ports: who is not meant sends zeros, and all are ORed.
+    Zeros are a register's reset, a choice of four would be three LUTs for each bit.
 
     Requires that whoever reads has room and takes each word when it comes: words are not held; and
     that no word is read or searched before it is there.
@@ -49,8 +56,11 @@ class BankedMemory(wiring.Component):
         )
         # Attributes, so that a proof can look inside.
         self.counter = BurstCounter(bits)
+        request = self.searches[0].requests.payload.shape()
+        #: A request, and its bank as one bit of `BANKS`.
+        self.ask = data.StructLayout({**dict(request.members), "banks": self.BANKS})
         #: Who waits for a bank stands near the banks, wherever the probers are.
-        self.asking = [Buffer(port.requests.payload.shape()) for port in self.searches]
+        self.asking = [Buffer(self.ask) for _ in self.searches]
         rows = depth >> self.bank_bits
         key, rid = key_shape(params), word.elem_shape.members["rid"]
         self.keys = [self._cells(key, rows) for _ in range(self.BANKS)]
@@ -64,30 +74,29 @@ class BankedMemory(wiring.Component):
         m = Module()
         for n, (asking, port) in enumerate(zip(self.asking, self.searches, strict=True)):
             m.submodules[f"asking_{n}"] = asking
-            wiring.connect(m, wiring.flipped(port.requests), asking.i)
+            self._ask(m, port.requests, asking.i)
         whole = self._whole(m)
         half = -(-len(self.searches) // 2)
-        # What each port of the blocks serves, the first first: (valid, address, bound or none).
-        asks = [
-            (asking.o.valid, asking.o.payload.address, asking.o.payload.bound)
-            for asking in self.asking
-        ]
-        sides = ([(whole.valid, whole.address, None), *asks[:half]], asks[half:])
+        asks = [asking.o for asking in self.asking]
+        sides = asks[:half], asks[half:]
         written = self._written(m)
+        later = Signal.like(written)
+        m.d.sync += later.eq(written)
         grants, found, words = ([], []), ([], []), []
         for bank in range(self.BANKS):
             rows = []
             for side, readers in enumerate(sides):
                 name = f"{bank}_{side}"
                 # The second port of the blocks is also the one that writes.
-                held = written.banks[bank] if side else C(0)
-                granted, row, bound = self._arbitrate(m, name, bank, readers, held)
-                keys = self._search(m, name, bank, row, held, written)
-                grants[side].append(granted[-half:])
+                first = written.banks[bank] if side else whole.valid & whole.banks[bank]
+                address = written.write.address if side else whole.address
+                granted, row, bound = self._arbitrate(m, name, bank, readers, first, address)
+                keys = self._search(m, name, bank, row, later if side else None)
+                grants[side].append(granted)
                 found[side].append(self._compare(m, name, bound, keys))
                 rows.append((row, keys))
             (read_row, read_keys), (write_row, _) = rows
-            words.append((read_keys, self._rids(m, bank, read_row, write_row, written)))
+            words.append((read_keys, self._rids(m, bank, read_row, write_row, later)))
         for number, (port, asking) in enumerate(zip(self.searches, self.asking, strict=True)):
             side = int(number >= half)
             taken = Cat(granted[number - side * half] for granted in grants[side]).any()
@@ -96,14 +105,30 @@ class BankedMemory(wiring.Component):
         self._deliver(m, whole, words)
         return m
 
+    def _ask(self, m, requests, asks):
+        m.d.comb += [
+            asks.valid.eq(requests.valid),
+            requests.ready.eq(asks.ready),
+            asks.payload.address.eq(requests.payload.address),
+            asks.payload.bound.eq(requests.payload.bound),
+            asks.payload.banks.eq(self._banks(requests.payload.address)),
+        ]
+
+    def _banks(self, address):
+        """The bank of an address, as one bit."""
+        return Cat(address[: self.bank_bits] == bank for bank in range(self.BANKS))
+
     def _whole(self, m):
         """The address of a whole word that is asked for now; it came a cycle before."""
         m.submodules.counter = counter = self.counter
         wiring.connect(m, wiring.flipped(self.read.requests), counter.bursts)
-        whole = Signal(data.StructLayout({"valid": 1, "address": self.address_bits}))
+        whole = Signal(
+            data.StructLayout({"valid": 1, "address": self.address_bits, "banks": self.BANKS})
+        )
         m.d.comb += counter.addresses.ready.eq(1)
         m.d.sync += whole.valid.eq(counter.addresses.valid)
         m.d.sync += whole.address.eq(counter.addresses.payload)
+        m.d.sync += whole.banks.eq(self._banks(counter.addresses.payload))
         return whole
 
     def _written(self, m):
@@ -115,71 +140,82 @@ class BankedMemory(wiring.Component):
             data.StructLayout({"banks": self.BANKS, "write": writes.payload.shape()})
         )
         m.d.comb += writes.ready.eq(1)
-        for bank in range(self.BANKS):
-            here = writes.payload.address[: self.bank_bits] == bank
-            m.d.sync += written.banks[bank].eq(writes.valid & here)
+        banks = self._banks(writes.payload.address)
+        m.d.sync += written.banks.eq(Mux(writes.valid, banks, 0))
         m.d.sync += written.write.eq(writes.payload)
         return written
 
-    def _arbitrate(self, m, name, bank, readers, held):
-        """Who has this port of this bank now; a cycle later the row and the bound of that one."""
-        row = Signal(self.address_bits - self.bank_bits, name=f"row_{name}")
-        bound = Signal(bound_shape(self.params), name=f"bound_{name}")
-        grants = []
-        taken = held
-        for n, (valid, address, wanted) in enumerate(readers):
+    def _arbitrate(self, m, name, bank, readers, first, address):
+        """Who has this port of this bank now: the `first` with its address, or one of the readers;
+        two cycles later the row and the bound of that one.
+        """
+        row = Signal(self.address_bits - self.bank_bits, name=f"row_{name}", reset_less=True)
+        bound = Signal(bound_shape(self.params), name=f"bound_{name}", reset_less=True)
+        # Registers before and behind the choice, because blocks of one bank lie all over a chip.
+        rows = [self._if(m, f"row_{name}_first", first, address[self.bank_bits :])]
+        bounds, grants = [], []
+        taken = first
+        for n, reader in enumerate(readers):
             wants = Signal(name=f"wants_{name}_{n}")
             grant = Signal(name=f"grant_{name}_{n}")
-            m.d.comb += wants.eq(valid & (address[: self.bank_bits] == bank))
+            m.d.comb += wants.eq(reader.valid & reader.payload.banks[bank])
             m.d.comb += grant.eq(wants & ~taken)
             taken = taken | wants
             grants.append(grant)
-            # Registers, because blocks of one bank lie all over a chip.
-            with m.If(grant):
-                m.d.sync += row.eq(address[self.bank_bits :])
-                if wanted is not None:
-                    m.d.sync += bound.eq(wanted)
+            its_row = reader.payload.address[self.bank_bits :]
+            rows.append(self._if(m, f"row_{name}_{n}", grant, its_row))
+            bounds.append(self._if(m, f"bound_{name}_{n}", grant, reader.payload.bound))
+        m.d.sync += row.eq(_any_of(rows))
+        m.d.sync += bound.eq(_any_of(bounds))
         return grants, row, bound
 
-    def _search(self, m, name, bank, row, held, written):
-        """The keys of that row, two cycles later; or the row is written, where one is `held`."""
+    def _if(self, m, name, meant, value):
+        """A register of the value, or of zeros."""
+        value = Value.cast(value)
+        sent = Signal(len(value), name=f"sent_{name}", reset_less=True)
+        m.d.sync += sent.eq(Mux(meant, value, 0))
+        return sent
+
+    def _search(self, m, name, bank, row, written):
+        """The keys of that row, two cycles later; or the row is written, where anything is."""
         cells = self.keys[bank]
         read = cells.read_port()
         m.d.comb += read.addr.eq(row)
-        if isinstance(held, Const):
+        if written is None:
             m.submodules[f"keys_{bank}"] = cells
         else:
             port = cells.write_port()
-            m.d.sync += port.en.eq(held)
-            m.d.comb += port.addr.eq(row)
-            with m.If(held):
-                m.d.sync += row.eq(written.write.address[self.bank_bits :])
-                m.d.sync += port.data.eq(Cat(lane.key for lane in written.write.word))
+            self._write(m, f"keys_{bank}", port, row, bank, written, "key")
             m.d.comb += read.en.eq(~port.en)
         return self._taken(m, f"keys_{name}", read)
+
+    def _write(self, m, name, port, row, bank, written, field):
+        """Write the keys or the rids of a word, where the bank is meant; its row comes with it."""
+        word = Signal.like(port.data, name=f"{name}_written", reset_less=True)
+        m.d.sync += port.en.eq(written.banks[bank])
+        m.d.sync += word.eq(Cat(lane[field] for lane in written.write.word))
+        m.d.comb += port.addr.eq(row)
+        m.d.comb += port.data.eq(word)
 
     def _rids(self, m, bank, read_row, write_row, written):
         """The rids of the row that is read, two cycles later; the other row may be written."""
         m.submodules[f"rids_{bank}"] = cells = self.rids[bank]
-        port = cells.write_port()
-        m.d.sync += port.en.eq(written.banks[bank])
-        m.d.comb += port.addr.eq(write_row)
-        with m.If(written.banks[bank]):
-            m.d.sync += port.data.eq(Cat(lane.rid for lane in written.write.word))
+        self._write(m, f"rids_{bank}", cells.write_port(), write_row, bank, written, "rid")
         read = cells.read_port()
         m.d.comb += read.addr.eq(read_row)
         return self._taken(m, f"rids_{bank}_0", read)
 
     def _taken(self, m, name, read):
         """Block RAM is slow to answer: a register takes the word before it travels."""
-        taken = Signal.like(read.data, name=name)
+        taken = Signal.like(read.data, name=name, reset_less=True)
         m.d.sync += taken.eq(read.data)
         return taken
 
     def _compare(self, m, name, bound, keys):
         """What a search finds here, four cycles after its row; whose it is, it knows."""
         m.submodules[f"comparator_{name}"] = comparator = Comparator(self.params)
-        waiting = [Signal.like(bound, name=f"bound_{name}_{n}") for n in range(2)]
+        waiting = [Signal.like(bound, name=f"waiting_{name}_{n}", reset_less=True)
+                   for n in range(2)]
         m.d.sync += [waiting[0].eq(bound), waiting[1].eq(waiting[0])]
         m.d.comb += comparator.bound.eq(waiting[1])
         m.d.comb += Value.cast(comparator.keys).eq(keys)
@@ -188,21 +224,24 @@ class BankedMemory(wiring.Component):
     def _answer(self, m, number, port, asked, found):
         """The count of the bank that the search went to, in its time."""
         taken = asked.valid & asked.ready
-        here, bank = self._later(m, f"search_{number}", taken, asked.payload.address, 5)
+        here, bank = self._later(m, f"search_{number}", taken, asked.payload.address, 6)
         m.d.sync += port.found.valid.eq(here)
         m.d.sync += port.found.count.eq(Array(found)[bank])
 
     def _deliver(self, m, whole, words):
         """Whole words, each from its bank; nobody else reads rids."""
-        lanes, read = self.params.lanes, self.read.words
-        here, bank = self._later(m, "whole", whole.valid, whole.address, 3)
-        m.d.sync += read.valid.eq(here)
-        keys = Array(keys for keys, _ in words)[bank]
-        rids = Array(rids for _, rids in words)[bank]
-        for lane in range(lanes):
-            for name, part in (("key", keys), ("rid", rids)):
+        here, bank = self._later(m, "whole", whole.valid, whole.address, 4)
+        read = self.read.words
+        sent = Signal()
+        m.d.sync += [sent.eq(here), read.valid.eq(sent)]
+        parts = {"key": [], "rid": []}
+        for number, word in enumerate(words):
+            for (name, part), value in zip(parts.items(), word, strict=True):
+                part.append(self._if(m, f"{name}s_{number}", here & (bank == number), value))
+        for lane in range(self.params.lanes):
+            for name, part in parts.items():
                 field = Value.cast(read.payload[lane][name])
-                m.d.sync += field.eq(part.word_select(lane, len(field)))
+                m.d.sync += field.eq(_any_of(part).word_select(lane, len(field)))
 
     def _later(self, m, name, taken, address, cycles):
         """After so many cycles: whether a word was asked for, and its bank."""
@@ -213,3 +252,8 @@ class BankedMemory(wiring.Component):
             bank = Signal(self.bank_bits, name=f"{name}_bank_{n}")
             m.d.sync += [here.eq(now), bank.eq(its_bank)]
         return here, bank
+
+
+def _any_of(values):
+    """The one of the values that is not zero."""
+    return reduce(or_, values)

@@ -2,17 +2,21 @@
 
 import pytest
 from amaranth.hdl import *
+from amaranth.lib import data
 
+from hw.rtl import banked_memory, searcher
 from hw.rtl.banked_memory import BankedMemory
 from hw.rtl.seeker import comes_before
 from tests.formal.proofs import prove
 from tests.formal.test_probing_rules import BY_WORD, moves
-from tests.formal.test_stream_rules import Harness, streams_of
+from tests.formal.test_stream_rules import Harness, inside_buffer, streams_of
 
 pytestmark = pytest.mark.formal
 
 #: Cycles from a search that has its bank to its answer, and from an address to its word.
-SEARCH, READ = 6, 5
+SEARCH, READ = 7, 7
+#: Bits of a key.
+NARROW = 3
 
 
 def delayed(m, name, value, cycles):
@@ -39,12 +43,13 @@ def follow(m, rules, dut, looks):
     write = dut.write.writes
     comes = write.valid & (write.payload.address == address)
     word = Signal(write.payload.word.shape())
-    coming = Signal.like(word)
-    arriving = Signal.like(word)
-    on_the_way = Signal()
-    arrives = Signal()
-    m.d.sync += [on_the_way.eq(comes), arrives.eq(on_the_way)]
-    m.d.sync += [coming.eq(write.payload.word), arriving.eq(coming)]
+    on_the_way, passes, arrives = (
+        delayed(m, f"comes_{cycles}", comes, cycles) for cycles in (1, 2, 3)
+    )
+    bits = Value.cast(write.payload.word)
+    passing, arriving = (
+        word.shape()(delayed(m, f"word_{cycles}", bits, cycles)) for cycles in (2, 3)
+    )
     with m.If(arrives):
         m.d.sync += word.eq(arriving)
     for bank, port in enumerate(looks):
@@ -53,11 +58,23 @@ def follow(m, rules, dut, looks):
         keys = Cat(word[lane].key for lane in range(lanes))
         m.d.comb += Assert(~here | (port.data == keys))
     seen = Signal.like(word)
-    m.d.comb += seen.eq(Mux(arrives, arriving, word))
+    # Who asks now looks into the block when all of these are there.
+    m.d.comb += seen.eq(Mux(passes, passing, Mux(arrives, arriving, word)))
     return address, seen, comes | on_the_way
 
 
-def test_a_banked_memory_answers_each_search_once_from_its_word(tmp_path):
+@pytest.fixture
+def narrow(monkeypatch):
+    """Short keys and rids: ways and times are the same, the proof is smaller."""
+    key, rid = signed(NARROW), unsigned(2)
+    word = data.ArrayLayout(data.StructLayout({"key": key, "rid": rid}), BY_WORD.lanes)
+    for module in (banked_memory, searcher):
+        monkeypatch.setattr(module, "key_shape", lambda params: key)
+        monkeypatch.setattr(module, "bound_shape", lambda params: signed(NARROW + 1))
+        monkeypatch.setattr(module, "word_layout", lambda params: word)
+
+
+def test_a_banked_memory_answers_each_search_once_from_its_word(tmp_path, narrow):
     dut = BankedMemory(BY_WORD, 8, 2)
     looks = [cells.read_port(domain="comb") for cells in dut.keys]
 
@@ -68,6 +85,10 @@ def test_a_banked_memory_answers_each_search_once_from_its_word(tmp_path):
             asked = dut.asking[n].o
             request = asked.payload
             taken = moves(asked)
+            for valid, bits in inside_buffer(dut.asking[n]):
+                ask = dut.ask(bits)
+                bank = 1 << ask.address[: dut.bank_bits]
+                m.d.comb += Assert(~valid | (ask.banks == bank))
             m.d.comb += Assert(port.found.valid == delayed(m, f"asked_{n}", taken, SEARCH))
             # No word is searched before it is there.
             about = (request.address == address) & asked.valid

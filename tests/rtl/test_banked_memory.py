@@ -76,7 +76,7 @@ def test_every_search_is_answered_in_order(ports):
     assert found == list(map(counts_of, wanted))
 
 
-def test_a_search_takes_a_cycle_and_is_answered_seven_later():
+def test_a_search_takes_a_cycle_and_is_answered_eight_later():
     memory = BankedMemory(PARAMS, DEPTH, 2)
     cycles = []
     port = memory.searches[1]
@@ -84,7 +84,7 @@ def test_a_search_takes_a_cycle_and_is_answered_seven_later():
     async def count(ctx):
         await fill(ctx, memory, range(DEPTH))
         wanted = [(address, 8 * address + 2) for address in range(12)]
-        for cycle in range(20):
+        for cycle in range(21):
             ctx.set(port.requests.valid, bool(wanted))
             if wanted:
                 address, bound = wanted.pop(0)
@@ -96,7 +96,7 @@ def test_a_search_takes_a_cycle_and_is_answered_seven_later():
                 cycles.append(cycle)
 
     run(memory, count)
-    assert cycles == list(range(7, 19))
+    assert cycles == list(range(8, 20))
 
 
 def test_searches_in_different_banks_are_taken_at_once():
@@ -114,7 +114,7 @@ def test_searches_in_different_banks_are_taken_at_once():
         await ctx.tick()
         for port in memory.searches:
             ctx.set(port.requests.valid, 0)
-        await ctx.tick().repeat(6)
+        await ctx.tick().repeat(7)
         for number, port in enumerate(memory.searches):
             assert ctx.get(port.found.valid)
             assert ctx.get(port.found.count) == number % 5
