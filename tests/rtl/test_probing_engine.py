@@ -133,11 +133,14 @@ def test_not_equal_is_the_label(params):
 
 
 @MODES
-def test_explicit_intervals_need_no_order(dense):
+@SIZES
+def test_explicit_intervals_need_no_order(dense, params):
     keys = np.arange(0, 120, 2)
     wanted = [(50, 60), (3, 9), (70, 40), (-5, 500), (11, 11), (12, 12), (0, 1)]
     flat = [bound for pair in wanted for bound in pair]
-    answer = records_of(keys, flat, None, None, dense=dense, explicit=1, chunk=2)
+    answer = records_of(
+        keys, flat, None, None, dense=dense, explicit=1, chunk=2, params=params
+    )
     starts = [int(np.searchsorted(keys, lo, "left")) for lo, _ in wanted]
     ends = [int(np.searchsorted(keys, hi, "right")) for _, hi in wanted]
     assert answer == [(s, max(s, e)) for s, e in zip(starts, ends, strict=True)]
