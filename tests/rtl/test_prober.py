@@ -39,6 +39,36 @@ def target(keys, bound, params):
     return max(0, int(np.searchsorted(index, bound, "left")) - 1)
 
 
+async def load(ctx, bench, keys, params, base=0, garbage=-9):
+    """Write the main array, with garbage behind it."""
+    padded = [*keys.tolist(), *[garbage] * (params.subwindow - len(keys))]
+    for memory in bench.memories:
+        port = memory.write.writes
+        for first in range(0, params.subwindow, params.lanes):
+            word = [{"key": key, "rid": 0} for key in padded[first : first + params.lanes]]
+            address = base + first // params.lanes
+            await stream_put(ctx, port, {"address": address, "word": word})
+    ctx.set(bench.prober.rows, len(keys))
+    ctx.set(bench.prober.base, base)
+
+
+async def put_frame(ctx, prober, keys, bounds, params):
+    for lo, hi in bounds:
+        data = {
+            side: {"bound": int(bound), "partition": target(keys, bound, params)}
+            for side, bound in (("lo", lo), ("hi", hi))
+        }
+        await stream_put(ctx, prober.targets, {"data": data, "end": 0})
+    await stream_put(ctx, prober.targets, {"end": 1})
+
+
+async def get_frame(ctx, prober):
+    records = []
+    while not (token := await stream_get(ctx, prober.records)).end:
+        records.append((token.data.start, token.data.end))
+    return records
+
+
 def records_of(keys, bounds, *, dense, params=PARAMS, base=0, negated=0, frames=1, garbage=-9):
     """The records of pairs of bounds, sent `frames` times; memory beyond the keys is garbage."""
     keys = np.asarray(keys)
@@ -47,32 +77,15 @@ def records_of(keys, bounds, *, dense, params=PARAMS, base=0, negated=0, frames=
     answer = []
 
     async def put(ctx):
-        padded = [*keys.tolist(), *[garbage] * (params.subwindow - len(keys))]
-        for memory in bench.memories:
-            port = memory.write.writes
-            for first in range(0, params.subwindow, params.lanes):
-                word = [{"key": key, "rid": 0} for key in padded[first : first + params.lanes]]
-                address = base + first // params.lanes
-                await stream_put(ctx, port, {"address": address, "word": word})
-        ctx.set(prober.rows, len(keys))
-        ctx.set(prober.base, base)
+        await load(ctx, bench, keys, params, base, garbage)
         ctx.set(prober.dense, dense)
         ctx.set(prober.negated, negated)
         for _ in range(frames):
-            for lo, hi in bounds:
-                data = {
-                    side: {"bound": int(bound), "partition": target(keys, bound, params)}
-                    for side, bound in (("lo", lo), ("hi", hi))
-                }
-                await stream_put(ctx, prober.targets, {"data": data, "end": 0})
-            await stream_put(ctx, prober.targets, {"end": 1})
+            await put_frame(ctx, prober, keys, bounds, params)
 
     async def get(ctx):
         for _ in range(frames):
-            records = []
-            while not (token := await stream_get(ctx, prober.records)).end:
-                records.append((token.data.start, token.data.end))
-            answer.append(records)
+            answer.append(await get_frame(ctx, prober))
 
     run(bench, put, get)
     assert answer == [answer[0]] * frames
@@ -158,3 +171,20 @@ def test_other_sizes(dense, params):
     keys = (np.arange(params.subwindow - 3) - 10) * scale
     bounds = [(b * scale // 2, b * scale // 2 + 1) for b in range(-30, 70, 3)]
     assert records_of(keys, bounds, dense=dense, params=params) == expected(keys, bounds)
+
+
+def test_a_search_after_a_scan_meets_none_of_its_words():
+    """A scan asks for whole partitions: what of them its last bound does not need must be gone."""
+    keys = np.arange(0, 128, 2)
+    bench, answer = Bench(PARAMS), []
+    frames = [(1, [(1, 2)]), (0, [(60, 90), (127, 128)]), (1, [(33, 40)]), (0, [(2, 3)])]
+
+    async def ask(ctx):
+        await load(ctx, bench, keys, PARAMS)
+        for dense, bounds in frames:
+            ctx.set(bench.prober.dense, dense)
+            await put_frame(ctx, bench.prober, keys, bounds, PARAMS)
+            answer.append(await get_frame(ctx, bench.prober))
+
+    run(bench, ask)
+    assert answer == [expected(keys, bounds) for _, bounds in frames]
