@@ -42,8 +42,8 @@ CLOCKS = {"ulx3s": 80.0, "ecpix5": 125.0}
 LINK, FRAMES = 0.95, 200
 FAULTS, FAULTS_FILE = 1_000_000, Path(__file__).with_name("results") / "faults.json"
 #: Watts at rest: core current of an LFE5U-85F in standby at 25 degrees (212 mA, at 1.1 V; with
-#: LFE5UM5G at 1.2 V) and its auxiliary current (26 mA at 2.5 V), ECP5 family data sheet
-#: FPGA-DS-02012, "Supply Current (Standby)".
+#: LFE5UM5G at 1.2 V) and its auxiliary current (26 mA at 2.5 V). Not yet compared with the print of
+#: the ECP5 family data sheet, FPGA-DS-02012, "Supply Current (Standby)".
 STANDBY = {"ulx3s": 0.212 * 1.1 + 0.026 * 2.5, "ecpix5": 0.212 * 1.2 + 0.026 * 2.5}
 #: Watts at most: what a USB port gives a board (USB 2.0, 500 mA at 5 V), all of the board in it.
 USB_PORT = 2.5
@@ -151,7 +151,7 @@ def _energy(boards: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 round(1e6 * watts / rate, 3) for watts in (STANDBY[board.name], USB_PORT)
             ],
             "paper_watts": PAPER,
-            "source": "ECP5 family data sheet FPGA-DS-02012, supply current in standby; USB 2.0",
+            "source": "standby current, to be compared with ECP5 data sheet FPGA-DS-02012; USB 2.0",
         })
     return found
 
