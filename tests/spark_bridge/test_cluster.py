@@ -28,7 +28,7 @@ _SIZES = {"spark.executor.cores": "1", "spark.executor.memory": "512m", "spark.c
 
 #: Faults that only a cluster knows, with accelerators as resources. Tasks that take long get twins.
 _FAULTS = """
-import os, sys
+import os, sys, time
 from spark_bridge import fpga_profile
 from tests.spark_bridge import chaos
 from tests.spark_bridge.sparks import Folder, new_session
@@ -44,8 +44,12 @@ with new_session(master, place, **settings, **SIZES) as spark:
     schedule = chaos.Schedule(faults, 2, place + "/marks")
     chaos.run_schedule(folder, schedule, "faults", chaos.truth(folder), backend="auto",
                        profile=fpga_profile())
-    executors = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
-    print(len(executors) - 1, "executors")
+    for _ in range(600):  # the last fault ended an executor: another comes in its place
+        executors = len(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) - 1
+        if executors == 2:
+            break
+        time.sleep(0.1)
+    print(executors, "executors")
 """
 
 #: Executors have the packages from an archive and from nowhere else in front of it.
