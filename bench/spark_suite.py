@@ -142,8 +142,8 @@ def empty(spark: SparkSession, progress: Progress, quick: bool) -> list[dict[str
     if quick:
         return _beside_empty(spark, progress, Load(1 << 12, 1 << 11), 1)
     return [
-        *_beside_empty(spark, progress, Load(1 << 20, 1 << 14), 4),
-        *_beside_empty(spark, progress, Load(1 << 20, 1 << 16), 4),
+        *_beside_empty(spark, progress, Load(1 << 20, 1 << 14), 6),
+        *_beside_empty(spark, progress, Load(1 << 20, 1 << 16), 6),
     ]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from host.arrivals import Arrivals
+from host.arrow_arrays import is_microseconds
 from host.options import JoinOptions
 from hw.spec.tuples import Side
 from hw.spec.windows import RowWindow, TimeWindow
@@ -87,6 +88,8 @@ class Batcher:
             times = piece.rows[side].column(self._options.time_columns[side])
             if len(times):
                 ends = [times[0], times[len(times) - 1]]
-                first, last = (end.cast(pa.timestamp("us"), safe=False).value for end in ends)
+                if not is_microseconds(times.type):
+                    ends = [end.cast(pa.timestamp("us"), safe=False) for end in ends]
+                first, last = (end.value for end in ends)
                 if first is not None and last is not None:
                     yield abs(last - first)

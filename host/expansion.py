@@ -39,7 +39,7 @@ __all__ = ["Expansion", "expand", "expansions_of"]
 #: Bytes of the columns of a chunk, and of what is written behind them.
 _CHUNK_BYTES = 1 << 23
 #: Below this many pairs a second thread costs more than it saves.
-_TOGETHER = 1 << 14
+_TOGETHER = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -175,9 +175,12 @@ def expansions_of(
                 expansion.arrange(columns)
             made[number] = expansion
 
-    other = threads.submit(make)
-    make()
-    other.result()
+    if sum(len(hits.probe) for hits in found) < _TOGETHER:
+        make()
+    else:
+        other = threads.submit(make)
+        make()
+        other.result()
     expansions = [expansion for expansion in made if expansion is not None]
     return expansions if len(expansions) == len(found) else None
 

@@ -158,8 +158,12 @@ class JoinManager:
             mine = [target for target in targets if target.subwindow.worker == worker.number]
             if mine:
                 numbers = [target.subwindow.number for target in mine]
-                asked.append((mine, worker.run(command(numbers))))
+                asked.append((mine, self._send(worker, command(numbers))))
         return asked
+
+    def _send(self, worker: Worker, command: Callable[[Backend], T]) -> Future[T]:
+        """One worker alone is asked in this thread: another would only have to wake up."""
+        return worker.here(command) if len(self.workers) == 1 else worker.run(command)
 
     def _meets_once(self, prepared: Prepared) -> bool:
         """Whether two tuples of the batch that match make a pair, whichever arrived later."""
@@ -179,7 +183,7 @@ class JoinManager:
         probe, stored = prepared.sides[probes.side], prepared.sides[probes.side.other]
         worker = self.workers[self.chains[stored.side].turn]
         tuples = stored.tuples(0, len(stored), stored.first)
-        future = worker.run(lambda backend: backend.find_among(tuples, probes))
+        future = self._send(worker, lambda backend: backend.find_among(tuples, probes))
         times = stored.times
         look = partial(seen.view.of_batch, stored, everything=once)
         span = None if times is None or not once else (int(times.min()), int(times.max()))

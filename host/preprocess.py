@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from host.aggregates import Measure, measure_values
 from host.arrivals import Arrivals
+from host.arrow_arrays import is_microseconds
 from host.chain import TIME
 from host.condition import JoinCondition
 from host.errors import InputError
@@ -239,6 +240,8 @@ class Preprocessor:
 def event_times(side: Side, name: str, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
     """Microseconds of a timestamp or date column, and which are known (not NULL)."""
     column = rows.column(name)
+    if is_microseconds(column.type) and not column.null_count:
+        return column.view(pa.int64()).to_numpy(), np.ones(len(column), bool)
     try:
         instants = column.cast(pa.timestamp("us", getattr(column.type, "tz", None)))
     except pa.ArrowInvalid:

@@ -244,10 +244,16 @@ def read_part(directory: str | Path, epoch: int, part: Part) -> tuple[Batches, B
 
 
 def messages_of(directory: str | Path, epoch: int, part: Part) -> tuple[int, list[Message]]:
-    """The number of a part's file in its file system, and the messages in it."""
+    """The number of a part's file in its file system, and the messages that it says it has.
+
+    Whether it is whole is seen by whoever reads it.
+    """
     path = spool_directory(directory, epoch) / f"{part.name}.arrow"
-    described, _, index = _opened(path)
-    assert described == part
+    _, content, length = _trailer(path, _mapped(path))
+    try:
+        index = json.loads(bytes(content[-length:]))
+    except ValueError:
+        raise _damaged(path) from None
     return path.stat().st_ino, [(side, start, size) for side, start, size in index["batches"]]
 
 
@@ -291,23 +297,34 @@ def _described(path: Path) -> Part:
 
 def _opened(path: Path) -> tuple[Part, pa.Buffer, dict[str, Any]]:
     """A file that is whole: what it is, its bytes and its index."""
+    data = _mapped(path)
+    digest, content, length = _trailer(path, data)
+    if xxhash.xxh3_128_digest(content) != digest:
+        raise _damaged(path)
+    index = json.loads(bytes(content[-length:]))
+    left, right = index["rows"]
+    return Part(path.stem, left, right, data.size, digest.hex()), data, index
+
+
+def _mapped(path: Path) -> pa.Buffer:
     try:
         with pa.memory_map(str(path)) as source:
-            data = source.read_buffer()
+            return source.read_buffer()
     except FileNotFoundError:
         raise StateError(f"the state file {path} is missing: put it back") from None
     except (OSError, pa.ArrowInvalid) as error:  # also a file of no bytes, which has no map
         raise StateError(f"the state file {path} cannot be read: {error}") from None
+
+
+def _trailer(path: Path, data: pa.Buffer) -> tuple[bytes, memoryview, int]:
+    """What the end of a file says: the digest of all before it, that, and how long the index is."""
     view = memoryview(data)
     if len(view) < _TRAILER.size:
         raise _damaged(path)
     length, digest, magic = _TRAILER.unpack(view[-_TRAILER.size :])
-    content = view[: -_TRAILER.size]
-    if magic != _MAGIC or xxhash.xxh3_128_digest(content) != digest:
+    if magic != _MAGIC:
         raise _damaged(path)
-    index = json.loads(bytes(content[-length:]))
-    left, right = index["rows"]
-    return Part(path.stem, left, right, len(view), digest.hex()), data, index
+    return digest, view[: -_TRAILER.size], length
 
 
 def _damaged(path: Path) -> StateError:

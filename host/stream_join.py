@@ -29,6 +29,10 @@ from hw.spec.tuples import Side
 __all__ = ["StreamJoin"]
 
 
+#: Tuples of a batch whose pairs are worth a thread of their own.
+_LARGE_BATCH = 1 << 16
+
+
 class StreamJoin:
     """A sliding-window theta join of two streams, exact for every batch size and engine.
 
@@ -239,8 +243,10 @@ class StreamJoin:
                     begin = time.perf_counter()
                 self._check_alive()  # it may have been closed between two results
                 if self._prepared is not None:
-                    # With no further batch to prepare, nothing would run beside it but pairs.
-                    here = not self.batcher and self.options.emit != "pairs"
+                    # With no further batch to prepare, nothing would run beside it but pairs,
+                    # and those of a small batch are written before another thread wakes up.
+                    small = self.options.emit != "pairs" or len(self._prepared) < _LARGE_BATCH
+                    here = small and not self.batcher
                     self._pipeline.start(self._prepared, here=here)
                     self._prepared = None
             except Exception as error:

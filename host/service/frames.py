@@ -6,10 +6,12 @@ Nothing on the wire is executable. Lengths are looked at before anything is allo
 frame has a time in which it must have come or gone.
 """
 
+import contextlib
 import json
 import socket
 import struct
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -28,6 +30,8 @@ VERSION = 2
 MOST_TEXT = 16 << 20
 #: A batch of results; pairs come at most 2 ** 18 at a time.
 MOST_BODY = 4 << 30
+#: What a socket takes before anybody reads, where the system allows as much.
+_SENT_BYTES = 1 << 20
 
 
 class Kind(IntEnum):
@@ -46,6 +50,17 @@ class PeerGone(ServiceError):
     """The other end closed, broke off or took too long."""
 
 
+@contextlib.contextmanager
+def _told_apart() -> Iterator[None]:
+    """What a socket raises that is read from, as the other end's doing."""
+    try:
+        yield
+    except TimeoutError:
+        raise PeerGone("the other end did not finish a frame in time") from None
+    except OSError as error:
+        raise PeerGone(f"the other end has gone: {error.strerror or error}") from None
+
+
 @dataclass(frozen=True)
 class Frame:
     kind: Kind
@@ -58,6 +73,8 @@ class Connection:
 
     def __init__(self, sock: socket.socket, patience_s: float, most_body: int = MOST_BODY) -> None:
         self._socket = sock
+        # A frame of results fits, so that its sender need not wait for its reader.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SENT_BYTES)
         self._patience_s = patience_s
         self._most_body = most_body
 
@@ -71,9 +88,12 @@ class Connection:
         header = _HEADER.pack(_MAGIC, VERSION, kind, len(encoded), view.nbytes)
         self._socket.settimeout(self._patience_s)
         try:
-            self._socket.sendall(header + encoded)
-            if view.nbytes:
-                self._socket.sendall(view)
+            # In one piece: the reader would wake up for the header and wait for the rest.
+            sent = self._socket.sendmsg([header + encoded, view]) - len(header) - len(encoded)
+            if sent < 0:
+                self._socket.sendall((header + encoded)[sent:])
+            if max(0, sent) < view.nbytes:
+                self._socket.sendall(view[max(0, sent) :])
         except TimeoutError:
             raise PeerGone(f"the other end took nothing for {self._patience_s:g} s") from None
         except OSError as error:
@@ -82,12 +102,12 @@ class Connection:
     def receive(self, wait_s: float | None = None) -> Frame | None:
         """The next frame, whose first byte may take `wait_s`; None if the other end closed."""
         self._socket.settimeout(wait_s)
-        first = self._take(1, time.monotonic() + wait_s if wait_s else None, at_start=True)
-        if first is None:
+        begun = self._begun(_HEADER.size)
+        if not begun:
             return None
         deadline = time.monotonic() + self._patience_s
-        rest = self._take(_HEADER.size - 1, deadline)
-        magic, version, kind, text_bytes, body_bytes = _HEADER.unpack(bytes(first) + bytes(rest))
+        rest = self._take(_HEADER.size - len(begun), deadline)
+        magic, version, kind, text_bytes, body_bytes = _HEADER.unpack(begun + bytes(rest))
         self._check(magic, version, kind, text_bytes, body_bytes)
         text = bytes(self._take(text_bytes, deadline))
         body = pa.py_buffer(self._take(body_bytes, deadline)) if body_bytes else None
@@ -114,22 +134,20 @@ class Connection:
             if length > most:
                 raise ServiceError(f"a frame's {what} has {length} bytes, {most} are the most")
 
-    def _take(self, count: int, deadline: float | None, at_start: bool = False) -> Any:
+    def _begun(self, most: int) -> bytes:
+        """The first bytes of a frame, as they come; none if the other end closed."""
+        with _told_apart():
+            return self._socket.recv(most)
+
+    def _take(self, count: int, deadline: float) -> Any:
         """That many bytes before the deadline; memory is the system's until they come."""
         taken, done = np.empty(count, np.uint8), 0
         view = taken.data
         while done < count:
-            if deadline is not None:
-                self._socket.settimeout(max(0.001, deadline - time.monotonic()))
-            try:
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            with _told_apart():
                 came = self._socket.recv_into(view[done:])
-            except TimeoutError:
-                raise PeerGone("the other end did not finish a frame in time") from None
-            except OSError as error:
-                raise PeerGone(f"the other end has gone: {error.strerror or error}") from None
             if not came:
-                if at_start:
-                    return None
                 raise PeerGone(f"the other end closed after {done} of {count} bytes")
             done += came
         return taken
