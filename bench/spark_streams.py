@@ -19,8 +19,8 @@ from spark_bridge.options import checked
 from spark_bridge.streaming import streaming_join
 
 __all__ = [
-    "MASTER", "STORES", "Load", "Timed", "bucketed", "constant_key", "ours", "session", "source",
-    "timed",
+    "MASTER", "STORES", "Load", "Timed", "bucketed", "constant_key", "ours", "session", "sides",
+    "source", "timed",
 ]
 
 #: Two cores. A task may be tried again, since pipelined ones lose a race of Spark's own at times

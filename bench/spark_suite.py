@@ -26,6 +26,7 @@ from bench.spark_streams import (
     constant_key,
     ours,
     session,
+    sides,
     source,
     timed,
 )
@@ -152,11 +153,12 @@ def _beside_empty(
 ) -> list[dict[str, Any]]:
     """Three queries in turn, `rounds` times; of each the best median counts.
 
-    In a round before these Java compiles what they have in common, and what they do not.
+    All of them read the same two streams, watermarks and all. In a round before these Java
+    compiles what they have in common, and what they do not.
     """
 
     def identity(place: str) -> Any:
-        left, right = (source(spark, load, tag) for tag in (0, 1))
+        left, right = sides(spark, load)
         united = left.union(right).coalesce(1)
         return united.mapInArrow(lambda batches: batches, united.schema)
 
