@@ -63,17 +63,18 @@ def buckets(spark: SparkSession, progress: Progress, quick: bool) -> list[dict[s
         loads = [(Load(1 << 12, 1 << 11), 8.0)]
     ways = [(times, store) for store in STORES for times in ((16,) if quick else (4, 16))]
     figures = []
-    warm = Load(1 << 13, 1 << 13)  # from here on, what a daemon grows by is state
-    timed(partial(ours, spark, warm), warm, 1, _SAME)
+    begun = Load(1 << 13, 1 << 13)  # from here on, what a daemon grows by is state
+    timed(partial(ours, spark, begun), begun, 1, _SAME)
+    warm = 2 if quick else _WARM
     for load, at_least in loads:
         progress(f"the join, {load.rows:,} rows a side, micro-batch {load.batch:,}")
-        mine = timed(partial(ours, spark, load), load, 6, _SAME, warm=_WARM)
+        mine = timed(partial(ours, spark, load), load, 2 if quick else 6, _SAME, warm=warm)
         best: Timed | None = None
         for times, store in ways:
             progress(f"Spark's join on buckets of {times} half bands, {store} state store")
             peer = timed(
                 _stateless(bucketed, spark, load, times), load, 2, {_STORE: STORES[store]},
-                warm=_WARM,
+                warm=warm,
             )
             if best is None or peer.tuples_per_s > best.tuples_per_s:
                 best, chosen = peer, (times, store)
@@ -141,7 +142,7 @@ def empty(spark: SparkSession, progress: Progress, quick: bool) -> list[dict[str
     little on a row that taking up the pairs shows.
     """
     if quick:
-        return _beside_empty(spark, progress, Load(1 << 12, 1 << 11), 1)
+        return _beside_empty(spark, progress, Load(1 << 12, 1 << 11), 1, warm=1, measured=2)
     return [
         *_beside_empty(spark, progress, Load(1 << 20, 1 << 14), 6),
         *_beside_empty(spark, progress, Load(1 << 20, 1 << 16), 6),
@@ -149,7 +150,8 @@ def empty(spark: SparkSession, progress: Progress, quick: bool) -> list[dict[str
 
 
 def _beside_empty(
-    spark: SparkSession, progress: Progress, load: Load, rounds: int
+    spark: SparkSession, progress: Progress, load: Load, rounds: int, warm: int = 16,
+    measured: int = 24,
 ) -> list[dict[str, Any]]:
     """Three queries in turn, `rounds` times; of each the best median counts.
 
@@ -171,8 +173,8 @@ def _beside_empty(
     best = dict.fromkeys(queries, 0.0)
     for number in range(rounds + 1):
         for name, query in queries.items():
-            warm = None if name == "join" else 16
-            seconds = timed(query, load, 24, _SAME, warm=warm).median_s
+            first = None if name == "join" else warm
+            seconds = timed(query, load, measured, _SAME, warm=first).median_s
             if number:
                 best[name] = max(best[name], 2 * load.batch / seconds)
     return [
@@ -195,10 +197,11 @@ def latency(spark: SparkSession, progress: Progress, quick: bool) -> list[dict[s
         return left.union(right)
 
     progress("micro-batches of 2,000 rows: union, one worker, two workers")
-    native = timed(union, load, count, _SAME, warm=8)
+    warm = 2 if quick else 8
+    native = timed(union, load, count, _SAME, warm=warm)
     figures = []
     for workers, at_most in ((1, 0.1), (2, 0.2)):
-        with_it = timed(partial(ours, spark, load, workers=workers), load, count, _SAME, warm=8)
+        with_it = timed(partial(ours, spark, load, workers=workers), load, count, _SAME, warm=warm)
         # A union that happens to be slower is no reason for a figure without a logarithm.
         added = max(1e-3, with_it.median_s - native.median_s)
         figures.append(figure(
