@@ -177,13 +177,13 @@ class JoinCore(wiring.Component):
         with m.State("FIND"):
             table.look(turn, command)
             m.d.sync += turn.eq(turn + 1)
-            with m.If(turn == self.slots - 1):
+            with m.If(turn == self.slots):
                 m.d.sync += turn.eq(0)
                 m.next = "WEIGH"
 
     def _obey(self, m, command, table, refused):
         """Do what takes no time; begin what does."""
-        fits = Signal()
+        fits, good = Signal(), Signal()  # an insert's tuples; a new subwindow
         batch = self.params.insert_buffer
         # Of a batch that is not too long these bits are all.
         count = command.count[: max(len(table.rows), batch.bit_length())]
@@ -191,13 +191,15 @@ class JoinCore(wiring.Component):
             m.d.sync += fits.eq(
                 (count <= table.capacity - table.rows) & (command.count <= batch)
             )
+            m.d.sync += good.eq(
+                ~table.found & table.free & (command.count <= self.params.subwindow)
+            )
             m.next = "OBEY"
         with m.State("OBEY"):
             m.d.sync += refused.eq(~table.found)
             m.next = "SURVEY"
             with m.Switch(command.opcode):
                 with m.Case(Opcode.CREATE):
-                    good = ~table.found & table.free & (command.count <= self.params.subwindow)
                     m.d.sync += refused.eq(~good)
                     with m.If(good):
                         table.create(command)
@@ -218,6 +220,7 @@ class JoinCore(wiring.Component):
     def _insert(self, m, command, table):
         """Fill the batch memory, let the insertion engine merge, and swap with the spare."""
         address = Signal(self.batch.address_bits)
+        merged = Signal.like(self.insertion.done.payload)
         writes = self.batch.write.writes
         m.d.comb += writes.payload.address.eq(address)
         m.d.comb += writes.payload.word.eq(self.tuples.payload.data)
@@ -238,9 +241,12 @@ class JoinCore(wiring.Component):
                     m.next = "WAIT"
         with m.State("WAIT"):
             m.d.comb += self.insertion.done.ready.eq(1)
+            m.d.sync += merged.eq(self.insertion.done.payload)
             with m.If(self.insertion.done.valid):
-                table.inserted(self.insertion.done.payload)
-                m.next = "SURVEY"
+                m.next = "SWAP"
+        with m.State("SWAP"):
+            table.inserted(merged)
+            m.next = "SURVEY"
 
     def _refuse(self, m):
         """Drop the payload of a refused command; a probe is answered by an empty frame."""
@@ -269,7 +275,7 @@ class JoinCore(wiring.Component):
         with m.State("SURVEY"):
             table.survey(turn, command.side)
             m.d.sync += turn.eq(turn + 1)
-            with m.If(turn == self.slots - 1):
+            with m.If(turn == self.slots):
                 m.next = "JUDGE"
         with m.State("JUDGE"):
             m.d.sync += status.eq(

@@ -12,7 +12,11 @@ WIRE_BITS = 32
 
 
 class SlotTable:
-    """The core's subwindows, looked at one a cycle; a part of the core's module `m`."""
+    """The core's subwindows, looked at one a cycle; a part of the core's module `m`.
+
+    `look` and `survey` go through all slots with a `turn` from 0 to `slots`: they fetch the slot
+    of that number and judge the one that was fetched the turn before.
+    """
 
     def __init__(self, m, params, slots):
         self.m = m
@@ -28,6 +32,9 @@ class SlotTable:
             Signal(layout, name=f"slot_{n}", init={"buffer": n}) for n in range(slots)
         )
         self.spare = Signal(buffer, init=slots)
+        # The slot that the last turn fetched, and its number.
+        self.seen = Signal(layout)
+        self.place = Signal(range(max(2, slots)))
         # What FIND found.
         self.found = Signal()
         self.slot = Signal(range(max(2, slots)))
@@ -54,16 +61,22 @@ class SlotTable:
             self.oldest_empty.eq(0),
         ]
 
+    def _fetch(self, turn):
+        """The slot of the turn before; whether there was one."""
+        self.m.d.sync += [self.seen.eq(self.entries[turn]), self.place.eq(turn)]
+        return self.seen, turn != 0
+
     def look(self, turn, command):
-        entry, m = self.entries[turn], self.m
+        m = self.m
+        entry, there = self._fetch(turn)
         mine = (entry.side == command.side) & (entry.subwindow == command.subwindow)
-        with m.If(entry.used & mine):
+        with m.If(there & entry.used & mine):
             m.d.sync += [
-                self.found.eq(1), self.slot.eq(turn), self.rows.eq(entry.rows),
+                self.found.eq(1), self.slot.eq(self.place), self.rows.eq(entry.rows),
                 self.capacity.eq(entry.capacity), self.buffer.eq(entry.buffer),
             ]
-        with m.If(~entry.used):
-            m.d.sync += [self.free.eq(1), self.free_slot.eq(turn)]
+        with m.If(there & ~entry.used):
+            m.d.sync += [self.free.eq(1), self.free_slot.eq(self.place)]
 
     def create(self, command):
         entry = self.entries[self.free_slot]
@@ -86,8 +99,9 @@ class SlotTable:
         self.m.d.sync += [self.entries[self.slot].used.eq(0), self.rows.eq(0)]
 
     def survey(self, turn, side):
-        entry, m = self.entries[turn], self.m
-        with m.If(entry.used & (entry.side == side)):
+        m = self.m
+        entry, there = self._fetch(turn)
+        with m.If(there & entry.used & (entry.side == side)):
             m.d.sync += self.any.eq(1)
             with m.If(~self.any | (entry.subwindow > self.newest)):
                 m.d.sync += self.newest.eq(entry.subwindow)

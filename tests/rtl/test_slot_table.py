@@ -23,7 +23,7 @@ class Stepper(wiring.Component):
 
     def __init__(self):
         super().__init__(
-            {"step": In(range(len(STEPS))), "turn": In(range(SLOTS)), "rows": In(4),
+            {"step": In(range(len(STEPS))), "turn": In(range(SLOTS + 1)), "rows": In(4),
              "command": In(command_layout(PARAMS))}
         )
         self.table = None
@@ -64,7 +64,7 @@ class Driver:
         command = {"side": side, "subwindow": number, "count": count}
         self.ctx.set(self.dut.command, command)
         await self.step("forget")
-        for turn in range(SLOTS):
+        for turn in range(SLOTS + 1):
             await self.step("look", turn)
         entry = self.held.get((side, number))
         assert self.told("found") == (entry is not None)
@@ -78,7 +78,7 @@ class Driver:
 
     async def survey(self, side, rows):
         assert self.told("rows") == rows
-        for turn in range(SLOTS):
+        for turn in range(SLOTS + 1):
             await self.step("survey", turn)
         mine = [self.held[key] for key in sorted(self.held) if key[0] == side]
         assert self.told("any") == bool(mine)
