@@ -38,6 +38,7 @@ class Engine(wiring.Component):
         self.distribution = DistributionTree(word_token(params), params.cores, fan_out)
         self.collection = CollectionTree(result_layout(params), params.cores, fan_out)
         self.combiner = Combiner(params)
+        self.root = Buffer(self.combiner.results.payload.shape())
         super().__init__(
             {
                 "words": In(stream.Signature(word_token(params))),
@@ -51,15 +52,18 @@ class Engine(wiring.Component):
         # A reset of thousands of registers is too far to go in a cycle: each core hears of it from
         # a register of its own, a cycle after the one before.
         heard = self._hear(m, "trees", self.restart)
-        for name in ("distribution", "collection", "combiner"):
+        for name in ("distribution", "collection", "root", "combiner"):
             m.submodules[name] = ResetInserter(heard)(getattr(self, name))
         self._watch_sides(m, heard)
         for number, core in enumerate(self.cores):
             heard = self._hear(m, f"core_{number}", heard)
             front, back = CoreInput(self.params, number), Punctuator(self.params, number)
+            # Registers between the far ends: neither waits for the other's wires in a cycle.
             contexts = Buffer(front.contexts.payload.shape())
+            records = Buffer(back.records.payload.shape())
             for name, part in (
-                ("core", core), ("input", front), ("punctuator", back), ("contexts", contexts)
+                ("core", core), ("input", front), ("punctuator", back), ("contexts", contexts),
+                ("records", records),
             ):
                 m.submodules[f"{name}_{number}"] = ResetInserter(heard)(part)
             wiring.connect(m, self.distribution.o[number], front.words)
@@ -67,12 +71,14 @@ class Engine(wiring.Component):
             wiring.connect(m, contexts.o, back.contexts)
             for name in ("commands", "tuples", "probes"):
                 wiring.connect(m, getattr(front, name), getattr(core, name))
-            for name in ("records", "replies"):
-                wiring.connect(m, getattr(core, name), getattr(back, name))
+            wiring.connect(m, core.records, records.i)
+            wiring.connect(m, records.o, back.records)
+            wiring.connect(m, core.replies, back.replies)
             if hasattr(core, "scan"):
                 m.d.comb += core.scan.eq(front.scan)
             wiring.connect(m, back.results, self.collection.i[number])
-        wiring.connect(m, self.collection.o, self.combiner.results)
+        wiring.connect(m, self.collection.o, self.root.i)
+        wiring.connect(m, self.root.o, self.combiner.results)
         wiring.connect(m, self.combiner.answers, wiring.flipped(self.answers))
         return m
 

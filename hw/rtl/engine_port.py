@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.rtl.combiner import answer_layout
 from hw.rtl.engine_words import word_token
 from hw.rtl.layouts import key_shape, layout_of, tuple_layout
+from hw.rtl.plumbing import Buffer
 from hw.spec import JoinParams
 from hw.spec.engine_bytes import ANSWER, RESULT, WORD
 
@@ -128,11 +129,14 @@ class EnginePort(wiring.Component):
         m = Module()
         m.submodules.engine = self.engine
         reader, writer = CommandReader(self.params), AnswerWriter(self.params)
-        m.submodules.reader = ResetInserter(self.restart)(reader)
-        m.submodules.writer = ResetInserter(self.restart)(writer)
+        # Whether there is room for a byte is known far from who takes an answer.
+        answers = Buffer(self.engine.answers.payload.shape())
+        for name, part in (("reader", reader), ("writer", writer), ("buffer", answers)):
+            m.submodules[name] = ResetInserter(self.restart)(part)
         m.d.comb += self.engine.restart.eq(self.restart)
         wiring.connect(m, wiring.flipped(self.commands), reader.bytes)
         wiring.connect(m, reader.words, self.engine.words)
-        wiring.connect(m, self.engine.answers, writer.answers)
+        wiring.connect(m, self.engine.answers, answers.i)
+        wiring.connect(m, answers.o, writer.answers)
         wiring.connect(m, writer.bytes, wiring.flipped(self.answers))
         return m
