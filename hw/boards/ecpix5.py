@@ -12,7 +12,8 @@ ECPIX5 = Board(
     name="ecpix5",
     platform=ECPIX585Platform,
     clock=("clk100", 0, None),
-    pll=Pll(source_hertz=100_000_000, divide=4, multiply=5, output=5),  # 125 MHz
+    # 625 MHz / 5 = 125 MHz.
+    pll=Pll(source_hertz=100_000_000, divide=4, multiply=1, feedback=25, output=5),
     reset=("rst", 0, None),
     # Green for what is well, blue for work: four lights of three colours.
     lights=(
