@@ -54,7 +54,7 @@ def _plan(board: Board, digest: str):
     os.environ.update(_TOOLS)
     return board.platform().prepare(
         Chip(board, digest), "top", emit_src=False, synth_opts="-nowidelut -abc9",
-        nextpnr_opts=f"--seed {board.seed} --placer heap --router router2 --report report.json "
+        nextpnr_opts=f"--seed {board.seed} --placer static --router router2 --report report.json "
                      "--timing-allow-fail",
         ecppack_opts="--compress",
     )  # fmt: skip
