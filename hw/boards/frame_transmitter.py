@@ -28,7 +28,8 @@ class FrameTransmitter(wiring.Component):
     session, expected, credit   what every frame's head says
     answer, kind   ask for a frame of that kind; it is `answered` when it begins, and an ACK also
                    by a DATA frame
-    heard, ack, allowed   the host has acknowledged up to `ack` and allows so many frames from it
+    heard, ack, allowed   the host has acknowledged up to `ack` and allows so many frames from it;
+                 not in two cycles running
     again        send again from the oldest frame that is not acknowledged
     clear        forget all payload, begin at number 0
     """
@@ -65,9 +66,12 @@ class FrameTransmitter(wiring.Component):
         m.submodules.ring = ring = Memory(shape=8, depth=RING, init=[])
         self.write, self.read = ring.write_port(), ring.read_port()
         #: By number modulo the window, where a frame's payload begins and ends.
-        places = data.StructLayout({"begin": range(RING), "length": range(MOST_PAYLOAD + 1)})
-        self.places = Array(Signal(places, name=f"place_{n}") for n in range(WINDOW))
+        self.layout = data.StructLayout(
+            {"begin": range(RING), "length": range(MOST_PAYLOAD + 1)}
+        )
+        self.places = Array(Signal(self.layout, name=f"place_{n}") for n in range(WINDOW))
         self.limit = Signal(8)
+        self.unsettled = Signal()  # what is on the way is about to change
         self._collect(m)
         self._acknowledge(m)
         self._send(m)
@@ -77,102 +81,123 @@ class FrameTransmitter(wiring.Component):
         """Fill the open frame; close it when it is full or flushed."""
         begin = Signal(range(RING))
         length = Signal(range(MOST_PAYLOAD + 1))
-        # The open frame has a place of its own from its first byte on.
-        place = Signal()
-        m.d.comb += place.eq((self.closed - self.base)[:NUMBER_BITS] < WINDOW)
+        # The open frame has a place of its own from its first byte on; behind a frame that is
+        # closed there is none for a cycle, in which they are counted.
+        place, closes = Signal(), Signal()
+        m.d.sync += place.eq(((self.closed - self.base)[:NUMBER_BITS] < WINDOW) & ~closes)
         m.d.comb += self.payload.ready.eq(place)
         m.d.comb += self.write.addr.eq(begin + length)
         m.d.comb += self.write.data.eq(self.payload.payload.byte)
         m.d.comb += self.write.en.eq(self.payload.valid & place)
+        full = self.payload.payload.flush | (length == MOST_PAYLOAD - 1)
+        m.d.comb += closes.eq(self.write.en & full)
         with m.If(self.write.en):
             m.d.sync += length.eq(length + 1)
-            with m.If(self.payload.payload.flush | (length == MOST_PAYLOAD - 1)):
-                closing = self.places[self.closed[:SLOT_BITS]]
-                m.d.sync += [closing.begin.eq(begin), closing.length.eq(length + 1)]
-                # Every frame has the room of a full one: its place tells whether there is any.
-                m.d.sync += begin.eq(begin + MOST_PAYLOAD)
-                m.d.sync += length.eq(0)
-                m.d.sync += self.closed.eq(self.closed + 1)
+        with m.If(closes):
+            closing = self.places[self.closed[:SLOT_BITS]]
+            m.d.sync += [closing.begin.eq(begin), closing.length.eq(length + 1)]
+            # Every frame has the room of a full one: its place tells whether there is any.
+            m.d.sync += begin.eq(begin + MOST_PAYLOAD)
+            m.d.sync += length.eq(0)
+            m.d.sync += self.closed.eq(self.closed + 1)
         with m.If(self.clear):
             m.d.sync += [begin.eq(0), length.eq(0), self.closed.eq(0)]
 
     def _acknowledge(self, m):
-        done = Signal(NUMBER_BITS)
-        m.d.comb += done.eq(self.ack - self.base)
-        known = (self.reached - self.base)[:NUMBER_BITS]
-        on_the_way = (self.sent - self.base)[:NUMBER_BITS]
-        with m.If(self.heard & (done <= known)):
-            m.d.sync += self.base.eq(self.ack)
-            m.d.sync += self.limit.eq(self.allowed)
-            with m.If(self.again | (done > on_the_way)):
-                m.d.sync += self.sent.eq(self.ack)
-        with m.Elif(self.again):
+        """Count what was heard from the base in one cycle, judge it in the next."""
+        ack, allowed = Signal(NUMBER_BITS), Signal(8)
+        done, known, on_the_way = (
+            Signal(NUMBER_BITS, name=name) for name in ("done", "known", "on_the_way")
+        )
+        heard, again = Signal(), Signal()
+        m.d.sync += [heard.eq(self.heard), again.eq(self.again)]
+        m.d.sync += [ack.eq(self.ack), allowed.eq(self.allowed), done.eq(self.ack - self.base)]
+        m.d.sync += [known.eq(self.reached - self.base), on_the_way.eq(self.sent - self.base)]
+        with m.If(heard & (done <= known)):
+            m.d.sync += self.base.eq(ack)
+            m.d.sync += self.limit.eq(allowed)
+            with m.If(again | (done > on_the_way)):
+                m.d.sync += self.sent.eq(ack)
+        with m.Elif(again):
             m.d.sync += self.sent.eq(self.base)
         with m.If(self.clear):
             m.d.sync += [self.base.eq(0), self.sent.eq(0), self.reached.eq(0), self.limit.eq(0)]
+            m.d.sync += [heard.eq(0), again.eq(0)]
+        # Meanwhile no frame is chosen, so that these numbers stand still.
+        m.d.comb += self.unsettled.eq(self.heard | self.again | heard | again | self.clear)
 
     def _send(self, m):
         """One frame after another: flag, head, payload, checksum, flag."""
         m.submodules.stuffer = stuffer = Stuffer()
         m.submodules.crc = check = checksum()
         wiring.connect(m, stuffer.o, wiring.flipped(self.cable))
-        out = stuffer.i
         head = Signal(layout_of(FRAME))
         at = Signal(range(MOST_PAYLOAD + 1))
         begin = Signal(range(RING))
-        m.d.comb += [check.data.eq(out.payload.byte), check.start.eq(0)]
+        place, allowed = Signal(self.layout), Signal()  # of the frame that is next
+        # A byte is chosen in one cycle; sent, and counted in the checksum, from the next on.
+        out = stuffer.i.payload
+        busy, fresh, covered = Signal(), Signal(), Signal()
+        m.d.comb += [check.data.eq(out.byte), check.valid.eq(fresh & covered)]
+        m.d.comb += stuffer.i.valid.eq(busy)
+        m.d.sync += fresh.eq(0)
+        with m.If(stuffer.i.ready):
+            m.d.sync += busy.eq(0)
+
+        def put(byte, flag=0, cover=0):
+            m.d.sync += [busy.eq(1), fresh.eq(1), covered.eq(cover)]
+            m.d.sync += [out.byte.eq(byte), out.flag.eq(flag)]
+
         with m.FSM():
-            with m.State("CHOOSE"):
+            with m.State("LOOK"):
                 m.d.comb += check.start.eq(1)
-                m.d.sync += at.eq(0)
-                self._choose(m, head, begin)
-            with m.State("FLAG"):
-                m.d.comb += [out.payload.flag.eq(1), out.valid.eq(1)]
-                with m.If(out.ready):
-                    m.next = "HEAD"
-            with m.State("HEAD"):
-                m.d.comb += out.payload.byte.eq(Value.cast(head).word_select(at, 8))
-                self._step(m, out, check, at, FRAME.itemsize, "PAYLOAD")
+                m.d.sync += [at.eq(0), place.eq(self.places[self.sent[:SLOT_BITS]])]
+                m.d.sync += allowed.eq(
+                    (self.sent != self.closed) & ~self.unsettled
+                    & ((self.sent - self.base)[:NUMBER_BITS] < self.limit)
+                )
+                m.next = "CHOOSE"
+            with m.State("CHOOSE"):
+                self._choose(m, head, begin, place, allowed)
+            with m.State("FLAG"), m.If(~busy):
+                put(0, flag=1)
+                m.next = "HEAD"
+            with m.State("HEAD"), m.If(~busy):
+                put(Value.cast(head).word_select(at, 8), cover=1)
+                m.d.sync += at.eq(at + 1)
+                with m.If(at == FRAME.itemsize - 1):
+                    m.d.sync += at.eq(0)
+                    m.next = "PAYLOAD"
             with m.State("PAYLOAD"):
+                m.d.comb += self.read.addr.eq(begin + at)
+                m.next = "BYTE"
                 with m.If(at == head.length):
                     m.d.sync += at.eq(0)
                     m.next = "CRC"
-                with m.Else():
-                    m.d.comb += self.read.addr.eq(begin + at)
-                    m.next = "BYTE"
             with m.State("BYTE"):
-                greeting = Array(self.welcome or b"\0")[at]
-                m.d.comb += out.payload.byte.eq(
-                    Mux(head.kind == Kind.WELCOME, greeting, self.read.data)
-                )
                 m.d.comb += self.read.en.eq(0)
-                m.d.comb += [out.valid.eq(1), check.valid.eq(out.ready)]
-                with m.If(out.ready):
+                greeting = Array(self.welcome or b"\0")[at]
+                with m.If(~busy):
+                    put(Mux(head.kind == Kind.WELCOME, greeting, self.read.data), cover=1)
                     m.d.sync += at.eq(at + 1)
                     m.next = "PAYLOAD"
-            with m.State("CRC"):
-                m.d.comb += out.payload.byte.eq(check.crc.word_select(at[:2], 8))
-                m.d.comb += out.valid.eq(1)
-                with m.If(out.ready):
-                    m.d.sync += at.eq(at + 1)
-                    with m.If(at == 3):
-                        m.next = "END"
-            with m.State("END"):
-                m.d.comb += [out.payload.flag.eq(1), out.valid.eq(1)]
-                with m.If(out.ready):
-                    m.next = "CHOOSE"
+            with m.State("CRC"), m.If(~busy):
+                put(check.crc.word_select(at[:2], 8))
+                m.d.sync += at.eq(at + 1)
+                with m.If(at == 3):
+                    m.next = "END"
+            with m.State("END"), m.If(~busy):
+                put(0, flag=1)
+                m.next = "LOOK"
 
-    def _choose(self, m, head, begin):
-        place = self.places[self.sent[:SLOT_BITS]]
+    def _choose(self, m, head, begin, place, allowed):
+        """Take what LOOK saw a cycle before, unless something has been heard since."""
         waiting = Signal()
-        m.d.comb += waiting.eq(
-            (self.sent != self.closed)
-            & ((self.sent - self.base)[:NUMBER_BITS] < self.limit)
-            & ~self.clear & ~self.again & ~self.heard
-        )
+        m.d.comb += waiting.eq(allowed & ~self.unsettled)
         m.d.sync += [head.session.eq(self.session), head.ack.eq(self.expected)]
         m.d.sync += [head.credit.eq(self.credit), head.seq.eq(0), head.length.eq(0)]
         m.d.sync += head.kind.eq(self.kind)
+        m.next = "LOOK"
         with m.If(self.answer & ~((self.kind == Kind.ACK) & waiting)):
             m.d.comb += self.answered.eq(1)
             with m.If(self.kind == Kind.WELCOME):
@@ -186,11 +211,3 @@ class FrameTransmitter(wiring.Component):
             with m.If(self.sent == self.reached):
                 m.d.sync += self.reached.eq(self.sent + 1)
             m.next = "FLAG"
-
-    def _step(self, m, out, check, at, count, following):
-        m.d.comb += [out.valid.eq(1), check.valid.eq(out.ready)]
-        with m.If(out.ready):
-            m.d.sync += at.eq(at + 1)
-            with m.If(at == count - 1):
-                m.d.sync += at.eq(0)
-                m.next = following

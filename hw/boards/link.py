@@ -10,6 +10,9 @@ from hw.spec.link import WINDOW, Kind
 
 __all__ = ["BoardLink"]
 
+#: From the end of a frame until `credit` counts it.
+SETTLE_CYCLES = 2
+
 
 class BoardLink(wiring.Component):
     """Cable bytes ``receive`` and ``transmit`` <-> payload ``commands`` and ``answers``.
@@ -51,13 +54,16 @@ class BoardLink(wiring.Component):
         kind = Signal(Kind)
         m.d.comb += [transmitter.session.eq(session), transmitter.expected.eq(expected)]
         m.d.comb += [transmitter.credit.eq(receiver.credit), self.alive.eq(session != 0)]
-        m.d.comb += [transmitter.answer.eq(owed), transmitter.kind.eq(kind)]
+        # An answer tells the credit that is left when the frame it is for has been stored.
+        settling = Signal(range(SETTLE_CYCLES + 1))
+        m.d.sync += settling.eq(Mux(settling == 0, 0, settling - 1))
+        m.d.comb += [transmitter.answer.eq(owed & (settling == 0)), transmitter.kind.eq(kind)]
         m.d.comb += [receiver.clear.eq(self.restart), transmitter.clear.eq(self.restart)]
         with m.If(transmitter.answered):
             m.d.sync += owed.eq(0)
 
         def owe(what):
-            m.d.sync += [owed.eq(1), kind.eq(what)]
+            m.d.sync += [owed.eq(1), kind.eq(what), settling.eq(SETTLE_CYCLES)]
 
         # Room for a frame where there was none is news for a sender who waits for it.
         blocked = Signal()
@@ -65,6 +71,9 @@ class BoardLink(wiring.Component):
         with m.If(blocked & (receiver.credit != 0) & ~owed):
             owe(Kind.ACK)
         head = receiver.head
+        m.d.comb += [transmitter.ack.eq(head.ack), transmitter.allowed.eq(head.credit)]
+        # What a frame's head says to others is told a cycle later, when the head is still there.
+        m.d.sync += [self.restart.eq(0), transmitter.heard.eq(0), transmitter.again.eq(0)]
         mine = Signal()
         m.d.comb += mine.eq(self.alive & (head.session == session))
         with m.If(receiver.ended & ~receiver.sound), m.If(~asked & self.alive):
@@ -73,7 +82,7 @@ class BoardLink(wiring.Component):
         with m.Elif(receiver.ended & (head.kind == Kind.HELLO)):
             owe(Kind.WELCOME)
             # A HELLO that was sent twice must not end the session that it began.
-            m.d.comb += self.restart.eq(~mine)
+            m.d.sync += self.restart.eq(~mine)
             m.d.sync += session.eq(head.session)
             with m.If(~mine):
                 m.d.sync += [expected.eq(0), asked.eq(0)]
@@ -81,9 +90,8 @@ class BoardLink(wiring.Component):
             # A reset in the middle of a session: the host learns it from the other number.
             owe(Kind.AGAIN)
         with m.Elif(receiver.ended):
-            m.d.comb += [transmitter.heard.eq(1), transmitter.ack.eq(head.ack)]
-            m.d.comb += transmitter.allowed.eq(head.credit)
-            m.d.comb += transmitter.again.eq(head.kind == Kind.AGAIN)
+            m.d.sync += transmitter.heard.eq(1)
+            m.d.sync += transmitter.again.eq(head.kind == Kind.AGAIN)
             with m.If(head.kind == Kind.AGAIN):
                 owe(Kind.ACK)
             with m.If(head.kind == Kind.DATA):

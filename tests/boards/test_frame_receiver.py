@@ -150,7 +150,7 @@ def test_the_ring_can_be_full_to_its_last_byte():
     assert payload == b"".join(bytes([n]) * size for n, size in enumerate(sizes))
 
 
-@pytest.mark.parametrize("later", [1, 8])
+@pytest.mark.parametrize("later", [3, 4, 10])
 def test_cleared_it_has_nothing_left(later):
     """Neither in the ring nor, some cycles after a frame has ended, behind it."""
     first, second = data_frame(1, b"old" * 20), data_frame(2, b"new")

@@ -9,7 +9,7 @@ from hw.spec.link import MOST_PAYLOAD, WINDOW, Deframer, Kind
 
 WELCOME = b"watersmeet \x7e\x7d"
 #: No test here needs so many.
-MOST_CYCLES = 8_000
+MOST_CYCLES = 16_000
 
 
 class Host:
@@ -41,6 +41,7 @@ class Host:
     async def hear(self, ack, allowed=WINDOW, again=0):
         """A frame of the host's has come."""
         await self.step(heard=1, ack=ack, allowed=allowed, again=again)
+        await self.step()  # two frames are further apart than that
 
     async def give(self, data, flush=True):
         """Payload; its last byte closes the frame. False where there was no room for all."""
@@ -169,6 +170,34 @@ def test_again_repeats_from_the_oldest_that_is_not_acknowledged():
         assert data_of(host)[8:] == [(4, bytes([4]) * 3)]
 
     drive(script)
+
+
+@pytest.mark.parametrize("clear", [False, True])
+def test_again_and_clear_are_heard_in_any_cycle(clear):
+    """Also while the next frame is chosen."""
+
+    async def script(host, later):
+        await host.hear(0)
+        for n in range(3):
+            await host.give(bytes([n]))
+        await host.step(later)
+        before = len(host.frames)
+        if clear:
+            await host.step(clear=1)
+            await host.hear(0)
+            await host.give(b"new")
+        else:
+            await host.hear(0, again=1)
+        await host.settle()
+        came = data_of(host)
+        new = [(0, b"new")] if clear else [(n, bytes([n])) for n in range(3)]
+        # A frame that has begun comes to its end; of a session that is over, with any payload.
+        begun = len(came) - len(new)
+        assert [seq for seq, _ in came[:begun]] == [*range(begun)] and begun - before in (0, 1)
+        assert came[begun:] == new
+
+    for later in range(90):
+        drive(lambda host, later=later: script(host, later))
 
 
 def test_acknowledgements_of_what_was_never_sent_are_ignored():

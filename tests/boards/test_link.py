@@ -7,7 +7,8 @@ from amaranth.sim import Simulator
 
 from host.errors import LinkError
 from host.link import LinkEnd
-from hw.spec.link import FLAG, WINDOW, Kind, LinkFrame, frame_bytes
+from hw.boards.link import BoardLink
+from hw.spec.link import FLAG, WINDOW, Deframer, Kind, LinkFrame, frame_bytes
 from sim.echo_board import Echo
 
 
@@ -149,3 +150,32 @@ def test_no_more_is_sent_than_there_is_room_for():
     assert len(end.transmit()) // 512 == 3
     end.feed(frame_bytes(LinkFrame(kind=Kind.ACK, session=7, ack=2, credit=WINDOW)))
     assert len(end.transmit()) // 512 == WINDOW - 1
+
+
+def test_an_acknowledgement_tells_the_room_behind_its_frame():
+    board, deframer, came = BoardLink(b"a board"), Deframer(), []
+    simulator = Simulator(board)
+    simulator.add_clock(1e-8)
+    hello = LinkFrame(kind=Kind.HELLO, session=7)
+    frames = [LinkFrame(kind=Kind.DATA, session=7, seq=n, payload=bytes(512)) for n in range(2)]
+
+    async def cable(ctx):
+        ctx.set(board.transmit.ready, 1)
+        for frame in (hello, *frames):
+            to_board = bytearray(frame_bytes(frame))
+            for _ in range(len(to_board) + 200):
+                ctx.set(board.receive.valid, int(bool(to_board)))
+                ctx.set(board.receive.payload, to_board[0] if to_board else 0)
+                _, _, taken, valid, byte = await ctx.tick().sample(
+                    board.receive.ready, board.transmit.valid, board.transmit.payload
+                )
+                if to_board and taken:
+                    del to_board[0]
+                if valid:
+                    came.extend(deframer.feed(bytes([byte])))
+
+    simulator.add_testbench(cable)
+    simulator.run()
+    assert [(frame.kind, frame.ack, frame.credit) for frame in came] == [
+        (Kind.WELCOME, 0, WINDOW), (Kind.ACK, 1, WINDOW - 1), (Kind.ACK, 2, WINDOW - 2)
+    ]
