@@ -17,7 +17,7 @@ LEDS = ("beat", "session", "receives", "sends", "works")
 #: Cycles that a light stays on after what it shows, as a power of two.
 GLOW_BITS = 22
 #: Cycles that an engine is given to forget a session: far fewer than a first command needs to come.
-RESTART_CYCLES = 64
+RESTART_CYCLES = 128
 
 
 def greeting(digest: str) -> bytes:

@@ -12,6 +12,7 @@ from hw.rtl.distribution_tree import DistributionTree
 from hw.rtl.engine_words import head_layout, head_words, result_layout, word_token
 from hw.rtl.plumbing import Buffer
 from hw.rtl.punctuator import Punctuator
+from hw.rtl.restart import Restarted
 from hw.spec import JoinParams
 from hw.spec.commands import Opcode
 
@@ -28,8 +29,8 @@ class Engine(wiring.Component):
     words    commands as hw.rtl.engine_words has them
     answers  for every command, in order: its results, punctuated as its head asked, a reply of
              each core, and a last star
-    restart  forget everything: no word may come while it is on and for `cores` + 1 cycles after,
-             nor may an answer be believed, and it must be on for longer than that
+    restart  forget everything: no word may come while it is on and for `cores` + RESTART_STEPS
+             cycles after, nor may an answer be believed, and it must be on for longer than that
     """
 
     def __init__(self, params: JoinParams, core, *, fan_out=4):
@@ -62,10 +63,11 @@ class Engine(wiring.Component):
             contexts = Buffer(front.contexts.payload.shape())
             records = Buffer(back.records.payload.shape())
             for name, part in (
-                ("core", core), ("input", front), ("punctuator", back), ("contexts", contexts),
+                ("input", front), ("punctuator", back), ("contexts", contexts),
                 ("records", records),
             ):
                 m.submodules[f"{name}_{number}"] = ResetInserter(heard)(part)
+            m.submodules[f"core_{number}"] = Restarted(core, heard)
             wiring.connect(m, self.distribution.o[number], front.words)
             wiring.connect(m, front.contexts, contexts.i)
             wiring.connect(m, contexts.o, back.contexts)

@@ -1,12 +1,16 @@
 """hw.rtl.engine in Amaranth's own simulator: several cores answer as one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from hw.rtl.block_core import BlockCore
 from hw.rtl.engine import Engine
 from hw.rtl.nested_loop_core import NestedLoopCore
+from hw.rtl.restart import RESTART_STEPS
 from hw.spec import Band, JoinParams, Predicate, Side
-from hw.spec.commands import Opcode
+from hw.spec.commands import Opcode, Status
 from sim.engine_commands import EngineCommands, share_of
 from sim.scoreboard import merged
 from sim.simulated_core import SimulatedCore
@@ -30,16 +34,42 @@ def nested_loop(params):
     return Engine(params, lambda: NestedLoopCore(params), fan_out=2)
 
 
-def answers_of(engine, commands, pause=(no_pause, no_pause), cycles=20_000):
-    """Send commands back to back; for each its answers: lists of results between stars."""
+def answers_of(
+    engine, commands, pause=(no_pause, no_pause), cycles=20_000, restart_after=()
+):
+    """Send commands back to back; for each its answers: lists of results between stars.
+
+    Before that, begin so often and restart the engine after so many cycles.
+    """
     words = [word for command in commands for word in command]
     answers = []
+    begun = []
+
+    async def interrupted(ctx, cycles):
+        sent = 0
+        for _ in range(cycles):
+            ctx.set(engine.words.payload, words[sent % len(words)])
+            ctx.set(engine.words.valid, 1)
+            _, _, ready = await ctx.tick().sample(engine.words.ready)
+            sent += ready
+        ctx.set(engine.words.valid, 0)
+        for restart in (1, 0):
+            ctx.set(engine.restart, restart)
+            for _ in range(RESTART_STEPS + engine.params.cores + 1):
+                await ctx.tick()
 
     async def send(ctx):
+        for cycles in restart_after:
+            await interrupted(ctx, cycles)
+        begun.append(True)
         for word in words:
             await stream_put(ctx, engine.words, word, pause[0]())
 
     async def receive(ctx):
+        while not begun:
+            ctx.set(engine.answers.ready, pause[1]() == 0)
+            await ctx.tick()
+        ctx.set(engine.answers.ready, 0)
         for _ in commands:
             groups, last = [[]], False
             while not last:
@@ -122,6 +152,18 @@ def test_cores_share_what_is_stored_and_answer_as_one(star_every, ordered, cores
             assert {r.number // star_every for r in group if not r.reply} <= {number}
     if ordered:
         assert found == sorted(found)
+
+
+def test_a_restart_in_the_middle_of_anything_is_a_new_beginning():
+    params = replace(small(2), partitions=32)
+    engine = Engine(params, lambda: BlockCore(params), fan_out=2)
+    sent, shares, keys = scenario(params, 1, 0)
+    answers = answers_of(engine, sent, restart_after=(3, 40, 95, 150, 170, 190, 210, 240, 300))
+    stored = [merged(first, second) for first, second in shares]
+    assert [side for side, _ in answers] == [Side.LEFT] * len(sent)
+    empty = Opcode.CREATE << 8 | Status.OLDEST_EMPTY
+    assert replies_of(answers[0][1]) == [(core, 3, 0, empty) for core in range(2)]
+    assert sorted(matches_of(answers[3][1], 1)) == expected_matches(stored, keys) != []
 
 
 @pytest.mark.parametrize("cores", [1, 4])
