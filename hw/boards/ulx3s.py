@@ -21,7 +21,7 @@ ULX3S = Board(
     lights=tuple(("led", number, None) for number in range(5)),
     params=JoinParams(
         subwindow=1 << 10, partitions=1 << 9, insert_buffer=1 << 8, lanes=2, mergers=2, probers=2,
-        cores=2,
+        cores=1,
     ),
     slots=7,
 )

@@ -91,7 +91,7 @@ class PipelinedPartitioner(Partitioner):
     #: Levels whose memory is made of LUTs: 16 entries for each index array at most, and no more
     #: than this for all of them, because many are a long way to the one that is read.
     QUICK = 5
-    QUICK_ENTRIES = 32
+    QUICK_ENTRIES = 16
     #: Entries of a block of which one port reads and the other one writes. Both sides of a search
     #: have blocks of their own at levels up to here: as many as they would share, and nearer.
     OWN = 512

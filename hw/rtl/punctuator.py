@@ -151,7 +151,13 @@ class Punctuator(wiring.Component):
             phase = after
         m.d.sync += self.phase.eq(phase)
         passed = one.any()
-        m.d.sync += self.left.eq(self.left - count + Mux(passed, self.context.star_every, 0))
+        # Of a word with a star the records behind it count; all the ways there can be are known
+        # before it is known which of them it is.
+        left = self.left - count
+        for lane in range(lanes):
+            behind = (count - (lane + 1)).as_unsigned()[: len(count)]
+            left = Mux(one[lane], self.context.star_every - behind, left)
+        m.d.sync += self.left.eq(left)
         # From the half on, so that it is known in time.
         nearer = self.close | (self.left[NEAR_BITS - 1 :] == 0)
         m.d.sync += self.close.eq(Mux(passed, self.short, nearer))
