@@ -81,8 +81,8 @@ class PipelinedPartitioner(Partitioner):
     Each level has a memory of its own, so every cycle begins another search, in any order of
     bounds. The first `QUICK` levels are small enough to be read and compared in one cycle. The
     others, in slow block RAM, take two: take the entry, then compare it and ask the next level.
-    Latency 3 + 2 log2(partitions) - `QUICK` cycles, one interval a cycle. All stages wait for one
-    register, whether the queue behind them has room: no logic between it and their enables.
+    Latency 3 + 2 log2(partitions) - `QUICK` cycles, one interval a cycle. No stage ever waits, so
+    that none needs an enable: a search begins only when the queue behind them has room for it.
 
     No step compares a partition's number with those in use: a search knows whether it is still on
     the way to the last of them (`last_yet`), and only then can lead beyond it.
@@ -106,46 +106,62 @@ class PipelinedPartitioner(Partitioner):
         # What holds a token, for proofs.
         slow = self.levels - self.quick
         self.valid = Signal(self.quick + 2 * slow + (slow > 0))
-        self.out = ShortQueue(token(targets_layout(params)))
+        # As many as begin before the room of the first is known again: 5 cycles more.
+        depth = 1 << (len(self.valid) + 6).bit_length()
+        self.out = ShortQueue(token(targets_layout(params)), depth)
+        self.most = depth - 2  # searches under way and targets that wait to be taken
+        self.room = Signal(range(depth), init=self.most)
+        self.left = Signal()  # a target was taken, and its room is not counted yet
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.out = out = self.out
         wiring.connect(m, out.o, wiring.flipped(self.targets))
-        advance = out.i.ready
         last = self._last_partition(m)
-        m.d.comb += self.bounds.ready.eq(advance)
+        begins = self._begin(m)
 
         now = Signal(token(targets_layout(self.params)), name="search_in")
         m.d.comb += now.end.eq(self.bounds.payload.end)
         for side in ("lo", "hi"):
             m.d.comb += now.data[side].bound.eq(self.bounds.payload.data[side])
             m.d.comb += now.data[side].partition.eq(0)
-        held = Cat(self.bounds.valid, self.valid)
-        with m.If(advance):
-            m.d.sync += self.valid.eq(held)
+        held = Cat(begins, self.valid)
+        m.d.sync += self.valid.eq(held)
         search = now, C(3, 2)  # both bounds are still on the way to the last partition
         for level in range(self.quick):
             reads = self._read(m, level, _partitions(search))
             entries = {side: read.data for side, read in reads.items()}
             in_use = self._in_use(level, last, search)
-            search, _ = self._decide(m, level, advance, last, search, entries, in_use)
+            search, _ = self._decide(m, level, last, search, entries, in_use)
         if self.quick < self.levels:
             # The quick levels are not so quick that they could ask block RAM in the same cycle.
             going = _partitions(search)
-            search = self._wait(m, "asked", advance, search)
+            search = self._wait(m, "asked", search)
         for level in range(self.quick, self.levels):
-            reads = self._read(m, level, going, advance)
-            entries = self._take(m, level, advance, reads)
+            reads = self._read(m, level, going, block=True)
+            entries = self._take(m, level, reads)
             in_use = Signal(2, name=f"in_use_{level}", reset_less=True)
-            with m.If(advance):
-                m.d.sync += in_use.eq(self._in_use(level, last, search))
-            search = self._wait(m, f"{level}_taken", advance, search)
-            search, going = self._decide(m, level, advance, last, search, entries, in_use)
+            m.d.sync += in_use.eq(self._in_use(level, last, search))
+            search = self._wait(m, f"{level}_taken", search)
+            search, going = self._decide(m, level, last, search, entries, in_use)
         now, _ = search
         m.d.comb += out.i.valid.eq(held[-1])
         m.d.comb += out.i.payload.eq(now)
         return m
+
+    def _begin(self, m):
+        """Whether a search begins now: there is room for its targets."""
+        may_begin = Signal()
+        begins = Signal()
+        m.d.comb += self.bounds.ready.eq(may_begin)
+        m.d.comb += begins.eq(self.bounds.valid & may_begin)
+        room = Signal.like(self.room)
+        # A cycle later, because whether a target is taken is known late.
+        m.d.sync += self.left.eq(self.targets.valid & self.targets.ready)
+        m.d.comb += room.eq(self.room - begins + self.left)
+        m.d.sync += self.room.eq(room)
+        m.d.sync += may_begin.eq(room != 0)
+        return begins
 
     def _last_partition(self, m):
         """Take entries; return the last partition that holds a tuple, 0 where none does."""
@@ -159,9 +175,9 @@ class PipelinedPartitioner(Partitioner):
             m.d.sync += last.eq(Mux(self.rows == 0, 0, (self.rows - 1) // rows))
         return last
 
-    def _read(self, m, level, partitions, asks=None):
+    def _read(self, m, level, partitions, *, block=False):
         """Ports of a level's entries, at the middle of what is left from those partitions on; of
-        block RAM where there is a cycle that `asks`, else of LUTs.
+        block RAM or of LUTs.
         """
         # This level's entries are the odd multiples of its step. They are written a cycle later,
         # because a level is far from who writes it.
@@ -175,20 +191,18 @@ class PipelinedPartitioner(Partitioner):
             side: self._address(level, partition.bit_select(self.bits - level, level), self.array)
             for side, partition in partitions.items()
         }
-        own = asks is not None and self.arrays << level <= self.OWN
+        own = block and self.arrays << level <= self.OWN
         reads = {}
         for sides in (("lo",), ("hi",)) if own else (("lo", "hi"),):
-            cells = self._cells(level, block=asks is not None)
+            cells = self._cells(level, block=block)
             m.submodules[f"level_{level}" + (f"_{sides[0]}" if own else "")] = cells
             write = cells.write_port()
             m.d.comb += write.en.eq(writes)
             m.d.comb += write.data.eq(entry.key)
             for side in sides:
-                reads[side] = read = cells.read_port(domain="comb" if asks is None else "sync")
+                reads[side] = read = cells.read_port(domain="sync" if block else "comb")
                 m.d.comb += read.addr.eq(places[side])
-                if asks is not None:
-                    m.d.comb += read.en.eq(asks)
-            if asks is None or own:
+            if own or not block:
                 m.d.comb += write.addr.eq(entered)
             else:
                 # Entries come while nothing is searched, so one port of the blocks can do both.
@@ -203,25 +217,23 @@ class PipelinedPartitioner(Partitioner):
         depth = self.arrays << level
         return Memory(shape=key_shape(self.params), depth=depth, init=[], attrs=attrs)
 
-    def _take(self, m, level, takes, reads):
+    def _take(self, m, level, reads):
         """Registers for what block RAM gave: it is slow to answer."""
         entries = {}
         for side, read in reads.items():
             entries[side] = Signal.like(
                 read.data, name=f"entry_{level}_{side}", reset_less=True
             )
-            with m.If(takes):
-                m.d.sync += entries[side].eq(read.data)
+            m.d.sync += entries[side].eq(read.data)
         return entries
 
-    def _wait(self, m, name, moves, search):
+    def _wait(self, m, name, search):
         """The same search a stage later."""
         now, last_yet = search
         later = Signal.like(now, name=f"search_{name}", reset_less=True)
         last_yet_later = Signal(2, name=f"last_yet_{name}", reset_less=True)
-        with m.If(moves):
-            m.d.sync += later.eq(now)
-            m.d.sync += last_yet_later.eq(last_yet)
+        m.d.sync += later.eq(now)
+        m.d.sync += last_yet_later.eq(last_yet)
         return later, last_yet_later
 
     def _in_use(self, level, last, search):
@@ -232,7 +244,7 @@ class PipelinedPartitioner(Partitioner):
     def _digit(self, level, last):
         return last[self._step(level).bit_length() - 1]
 
-    def _decide(self, m, level, decides, last, search, entries, in_use):
+    def _decide(self, m, level, last, search, entries, in_use):
         """The search after this level, at its middle if the entry there is before the bound; and
         a cycle before, the partitions that it goes to.
         """
@@ -242,16 +254,14 @@ class PipelinedPartitioner(Partitioner):
         step = self._step(level)
         digit = self._digit(level, last)
         going = {}
-        with m.If(decides):
-            m.d.sync += decided.eq(now)
+        m.d.sync += decided.eq(now)
         for n, (side, entry) in enumerate(entries.items()):
             right = Signal(name=f"right_{level}_{side}")
             m.d.comb += right.eq(in_use[n] & (entry < now.data[side].bound))
             going[side] = Signal(self.bits, name=f"going_{level}_{side}")
             m.d.comb += going[side].eq(now.data[side].partition | Mux(right, step, 0))
-            with m.If(decides):
-                m.d.sync += still_last[n].eq(last_yet[n] & (right == digit))
-                m.d.sync += decided.data[side].partition.eq(going[side])
+            m.d.sync += still_last[n].eq(last_yet[n] & (right == digit))
+            m.d.sync += decided.data[side].partition.eq(going[side])
         return (decided, still_last), going
 
     def _step(self, level):

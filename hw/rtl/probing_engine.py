@@ -187,14 +187,18 @@ class ProbingEngine(wiring.Component):
             wiring.connect(m, prober.positions, getattr(join, f"i_{side}"))
             self._copy(m, prober, ~o.valid, "base")
             self._set(m, prober, "rows")
-        # A register, because the comparison and the packer are too much for one cycle.
-        lo, hi, run = join.o.payload.lo, join.o.payload.hi, runs.payload
-        m.d.comb += join.o.ready.eq(~runs.valid | runs.ready)
-        with m.If(join.o.ready):
-            m.d.sync += runs.valid.eq(join.o.valid)
-            m.d.sync += run.end.eq(lo.end)
-            m.d.sync += run.data.start.eq(lo.data)
-            m.d.sync += run.data.end.eq(Mux(hi.data < lo.data, lo.data, hi.data))
+        # A buffer, because the comparison and the packer are too much for one cycle, and so are
+        # the packer's answer and the probers' queues.
+        m.submodules[f"joined_{n}"] = joined = Buffer(runs.payload.shape())
+        wiring.connect(m, joined.o, runs)
+        lo, hi, run = join.o.payload.lo, join.o.payload.hi, joined.i.payload
+        m.d.comb += [
+            join.o.ready.eq(joined.i.ready),
+            joined.i.valid.eq(join.o.valid),
+            run.end.eq(lo.end),
+            run.data.start.eq(lo.data),
+            run.data.end.eq(Mux(hi.data < lo.data, lo.data, hi.data)),
+        ]
 
     def _prober(self, m, n, targets, runs):
         """One prober; the label that it could give comes later."""
@@ -217,8 +221,11 @@ class ProbingEngine(wiring.Component):
         that synthesis does not make one register of those of all ways.
         """
         for name in names:
+            own = Value.cast(getattr(part, name))
+            copy = Signal(len(own), name=f"{name}_copy", reset_less=True)
             with m.If(rests):
-                m.d.sync += getattr(part, name).eq(getattr(self, name))
+                m.d.sync += copy.eq(Value.cast(getattr(self, name)))
+            m.d.comb += own.eq(copy)
 
 
 class Unpacker(wiring.Component):
@@ -266,7 +273,7 @@ class Packer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         out = self.o
-        word = Signal(out.payload.data.shape())
+        word = Signal(out.payload.data.shape(), reset_less=True)
         full = self.held == self.lanes - 1
         for lane in range(self.lanes):
             with m.If(self.i.valid & ~self.i.payload.end & (self.held == lane)):

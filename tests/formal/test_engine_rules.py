@@ -21,6 +21,7 @@ from tests.formal.test_probing_rules import (
     counted,
     equal,
     in_buffer,
+    in_partitioner,
     in_queue,
     moves,
 )
@@ -114,7 +115,7 @@ def way_rules(m, rules, parts, n, dealt):
         m.d.comb += Assert(~keys.first_valid & (generator.band == 0))
     equal(m, single + generator.band, bounds + held)
     targets = counted(m, f"targets_{n}", moves(fork.i))
-    searched = in_queue(m, rules, partitioner.out) + sum(partitioner.valid)
+    searched = in_partitioner(m, rules, partitioner)
     equal(m, bounds, targets + searched)
     joined = counted(m, f"joined_{n}", moves(join.o))
     m.d.comb += Assert((fork.served == 0) | fork.i.valid)
@@ -122,7 +123,7 @@ def way_rules(m, rules, parts, n, dealt):
         prober = parts[f"prober_{n}_{side}"]
         equal(m, targets + fork.served[number], joined + in_word_prober(m, rules, prober))
     runs = counted(m, f"runs_{n}", moves(packer.i))
-    equal(m, joined, runs + packer.i.valid)
+    equal(m, joined, runs + in_buffer(m, parts[f"joined_{n}"]))
     packed = counted(m, f"packed_{n}", passing(packer.o, 1, 1))
     equal(m, runs, packed + packer.held)
     answered = counted(m, f"answered_{n}", passing(answers.o, 1, 1))

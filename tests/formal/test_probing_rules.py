@@ -121,7 +121,7 @@ def test_a_pipelined_partitioner_answers_each_interval_once(tmp_path):
     dut = MixedPartitioner(SMALL)
 
     def claims(m, rules):
-        inside = in_queue(m, rules, dut.out) + sum(dut.valid[n] for n in range(len(dut.valid)))
+        inside = in_partitioner(m, rules, dut)
         came = counted(m, "came", moves(dut.bounds))
         went = counted(m, "went", moves(dut.targets))
         equal(m, came, went + inside)
@@ -140,6 +140,17 @@ def test_a_rebounding_search_answers_each_bound_once(tmp_path):
         equal(m, came, went + inside)
 
     prove(Harness(dut, [dut.bounds], [dut.targets], claims), tmp_path)
+
+
+def in_partitioner(m, rules, dut):
+    """Searches under way and targets that wait; there is room for all of them."""
+    inside = in_queue(m, rules, dut.out) + sum(dut.valid[n] for n in range(len(dut.valid)))
+    m.d.comb += Assert(inside + dut.left + dut.room == dut.most)
+    with m.If(rules.started):
+        m.d.comb += Assert(dut.out.room)
+    with m.Else():
+        m.d.comb += Assert(dut.valid == 0)
+    return inside
 
 
 def in_queue(m, rules, queue, select=lambda state: C(1), shape=None):
