@@ -92,17 +92,17 @@ class Ring(wiring.Component):
             (inputs if member.flow is In else outputs).append(Value.cast(value))
         if memory := getattr(self.dut, "memory", None):
             outputs.append(Value.cast(memory.read.words.payload))
-        chain = Signal(sum(len(value) for value in inputs))
+        chain = Signal(sum(len(value) for value in inputs), reset_less=True)
         self.ffs += len(chain)
         for n, fed in enumerate(self.fed):
             part = chain[n * self.CHAIN : (n + 1) * self.CHAIN]
             m.d.sync += part.eq(Cat(fed, part))
         m.d.comb += Cat(*inputs).eq(chain)
-        level = Signal(sum(len(value) for value in outputs))
+        level = Signal(sum(len(value) for value in outputs), reset_less=True)
         m.d.sync += level.eq(Cat(*outputs))
         self.ffs += len(level)
         while len(level) > 1:  # a tree of registered XORs, off every path that is measured
-            folded = Signal(-(-len(level) // 4))
+            folded = Signal(-(-len(level) // 4), reset_less=True)
             m.d.sync += folded.eq(Cat(level[n : n + 4].xor() for n in range(0, len(level), 4)))
             level = folded
             self.luts += len(folded)

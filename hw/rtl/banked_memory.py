@@ -80,7 +80,7 @@ class BankedMemory(wiring.Component):
         asks = [asking.o for asking in self.asking]
         sides = asks[:half], asks[half:]
         written = self._written(m)
-        later = Signal.like(written)
+        later = Signal.like(written, reset_less=True)
         m.d.sync += later.eq(written)
         grants, found, words = ([], []), ([], []), []
         for bank in range(self.BANKS):
@@ -136,8 +136,10 @@ class BankedMemory(wiring.Component):
         writes is far from who waits.
         """
         writes = self.write.writes
+        # No reset takes back what has been taken to be written, and none is needed to begin with.
         written = Signal(
-            data.StructLayout({"banks": self.BANKS, "write": writes.payload.shape()})
+            data.StructLayout({"banks": self.BANKS, "write": writes.payload.shape()}),
+            reset_less=True,
         )
         m.d.comb += writes.ready.eq(1)
         banks = self._banks(writes.payload.address)
@@ -241,7 +243,9 @@ class BankedMemory(wiring.Component):
         for lane in range(self.params.lanes):
             for name, part in parts.items():
                 field = Value.cast(read.payload[lane][name])
-                m.d.sync += field.eq(_any_of(part).word_select(lane, len(field)))
+                kept = Signal(len(field), name=f"{name}_{lane}", reset_less=True)
+                m.d.sync += kept.eq(_any_of(part).word_select(lane, len(field)))
+                m.d.comb += field.eq(kept)
 
     def _later(self, m, name, taken, address, cycles):
         """After so many cycles: whether a word was asked for, and its bank."""

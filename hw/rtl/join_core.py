@@ -145,7 +145,7 @@ class JoinCore(wiring.Component):
         m = Module()
         for name in ("batch", "index", "insertion", "probing"):
             m.submodules[name] = getattr(self, name)
-        command = Signal(self.commands.payload.shape())
+        command = Signal(self.commands.payload.shape(), reset_less=True)
         table = SlotTable(m, self.params, self.slots)
         refused = Signal()
         turn = Signal(range(self.slots + 1))

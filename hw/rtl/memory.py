@@ -219,7 +219,9 @@ class BlockMemory(wiring.Component):
             m.d.comb += counter.addresses.ready.eq(1)
             m.d.sync += fetched.eq(counter.addresses.valid)
             m.d.sync += self.read.words.valid.eq(fetched)
-            m.d.sync += Value.cast(self.read.words.payload).eq(read_port.data)
+            taken = Signal.like(read_port.data, reset_less=True)
+            m.d.sync += taken.eq(read_port.data)
+            m.d.comb += Value.cast(self.read.words.payload).eq(taken)
             return m
         m.submodules.out = out = self.out
         wiring.connect(m, out.o, wiring.flipped(self.read.words))

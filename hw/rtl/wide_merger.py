@@ -39,6 +39,7 @@ class Bank(wiring.Component):
         # Whatever holds a tuple, for proofs.
         self.queue = ShortQueue(shape, depth)
         self.head_valid = Signal(init=primed)
+        self.first = Signal(Shape.cast(shape).width, reset_less=True)
 
     def elaborate(self, platform):
         m = Module()
@@ -48,11 +49,12 @@ class Bank(wiring.Component):
         move = Signal()
         m.d.comb += move.eq(self.pop | ~head_valid)
         m.d.comb += queue.o.ready.eq(move)
+        m.d.comb += Value.cast(self.head).eq(self.first)
         m.d.comb += self.following.eq(queue.o.payload)
         m.d.comb += self.level.eq(queue.level)
         m.d.comb += self.deep.eq(head_valid & queue.o.valid & queue.more)
         with m.If(move):
-            m.d.sync += Value.cast(self.head).eq(Value.cast(queue.o.payload))
+            m.d.sync += self.first.eq(Value.cast(queue.o.payload))
             m.d.sync += head_valid.eq(queue.o.valid)
         return m
 
@@ -104,13 +106,16 @@ class WideMerger(wiring.Component):
         self.primed = Signal()
         self.takes = Signal(lanes, init=-1)
         tagged = data.StructLayout({"tag": exact_log2(lanes) + 1, "data": shape, "pad": 1})
-        self.winners = [Signal(tagged, name=f"winner_{lane}") for lane in range(lanes)]
+        self.winners = [
+            Signal(tagged, name=f"winner_{lane}", reset_less=True) for lane in range(lanes)
+        ]
         self.chosen = Signal()  # there are winners
         self.selected = Signal()  # and the frame goes on
         # Stages that compare and stages that swap: whether each has a word, and its lanes.
         self.sorting = [
             (Signal(name=f"sorting_{n}_valid"),
-             [Signal(tagged, name=f"sorting_{n}_{lane}") for lane in range(lanes)])
+             [Signal(tagged, name=f"sorting_{n}_{lane}", reset_less=True)
+              for lane in range(lanes)])
             for n in range(2 * exact_log2(lanes))
         ]
         self.out = ShortQueue(wide_token(shape, lanes), out_depth)
@@ -156,7 +161,7 @@ class WideMerger(wiring.Component):
         m.d.sync += ended.eq((ended | (take & word.end)) & ~self.over)
         for lane, bank in enumerate(side.banks):
             m.submodules[f"{side.name}_{lane}"] = ResetInserter(self.over)(bank)
-            tuple_ = Signal(self.shape, name=f"{side.name}_tuple_{lane}")
+            tuple_ = Signal(self.shape, name=f"{side.name}_tuple_{lane}", reset_less=True)
             m.d.sync += side.present[lane].eq(take & (lane < word.count))
             m.d.sync += Value.cast(tuple_).eq(Value.cast(word.data[lane]))
             m.d.comb += bank.i.valid.eq(ended | side.present[lane])
