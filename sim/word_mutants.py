@@ -7,9 +7,9 @@ __all__ = ["MUTANTS"]
 MUTANTS = {
     "word_prober": of(
         "word_prober.py",
-        ("asking.i.ready & notes.i.ready & may_begin", "asking.i.ready & notes.i.ready",
+        ("asking.i.ready & self.may_begin", "asking.i.ready",
          "more bounds than there is room for"),
-        ("asking.i.ready & notes.i.ready & may_begin", "notes.i.ready & may_begin",
+        ("asking.i.ready & self.may_begin", "self.may_begin",
          "a request is lost in a stall"),
         ("self.targets.valid & self.targets.ready", "self.targets.ready", "bounds from nowhere"),
         ("m.d.comb += asking.i.valid.eq(begins)", "m.d.comb += asking.i.valid.eq(begins & "
@@ -27,7 +27,7 @@ MUTANTS = {
          "room is never given back"),
         ("room.eq(self.room - begins + self.left)", "room.eq(self.room + self.left)",
          "room is never taken"),
-        ("m.d.sync += may_begin.eq(room != 0)", "m.d.sync += may_begin.eq(room > 7)",
+        ("self.may_begin.eq(room != 0)", "self.may_begin.eq(room > 7)",
          "half of the room is not used"),
         ("C(0, exact_log2(self.params.lanes))", "C(0, 1)", "words lie closer"),
         ("notes.o.ready.eq(found.valid)", "notes.o.ready.eq(1)", "notes go before their answers"),
@@ -103,9 +103,10 @@ MUTANTS = {
         ("counter.addresses.ready.eq(1)",
          "counter.addresses.ready.eq(counter.addresses.payload[0])",
          "a word is read and asked for again"),
-        ("whole.valid, whole.address, 4)", "whole.valid, whole.address, 3)",
+        ("whole.valid, whole.address, 3)", "whole.valid, whole.address, 2)",
          "a word comes too early"),
-        ("here & (bank == number)", "here", "all banks give a word at once"),
+        ("Cat(bank == number for number in range(self.BANKS))", "-1",
+         "all banks give a word at once"),
         ("_any_of(part).word_select(lane,", "_any_of(part).word_select(0,",
          "the first lane is that of all"),
         ("cells.write_port(), write_row,", "cells.write_port(), C(0),",

@@ -186,7 +186,8 @@ class WideReader(wiring.Component):
             with m.Else():
                 m.d.sync += left.eq(left - o.payload.count)
                 m.d.sync += none.eq(left <= lanes)
-                m.d.comb += reader.words.ready.eq(1)
+        # Whether a word is there or not: who asks for it is far.
+        m.d.comb += reader.words.ready.eq(busy & ~none & o.ready)
         return m
 
 

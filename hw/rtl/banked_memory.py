@@ -88,13 +88,15 @@ class BankedMemory(wiring.Component):
             for side, readers in enumerate(sides):
                 name = f"{bank}_{side}"
                 # The second port of the blocks is also the one that writes.
-                first = written.banks[bank] if side else whole.valid & whole.banks[bank]
+                first = written.banks[bank] if side else whole.banks[bank]
                 address = written.write.address if side else whole.address
-                granted, row, bound = self._arbitrate(m, name, bank, readers, first, address)
+                granted, row, first_row, bound = self._arbitrate(
+                    m, name, bank, readers, first, address
+                )
                 keys = self._search(m, name, bank, row, later if side else None)
                 grants[side].append(granted)
                 found[side].append(self._compare(m, name, bound, keys))
-                rows.append((row, keys))
+                rows.append((first_row, keys))
             (read_row, read_keys), (write_row, _) = rows
             words.append((read_keys, self._rids(m, bank, read_row, write_row, later)))
         for number, (port, asking) in enumerate(zip(self.searches, self.asking, strict=True)):
@@ -128,7 +130,8 @@ class BankedMemory(wiring.Component):
         m.d.comb += counter.addresses.ready.eq(1)
         m.d.sync += whole.valid.eq(counter.addresses.valid)
         m.d.sync += whole.address.eq(counter.addresses.payload)
-        m.d.sync += whole.banks.eq(self._banks(counter.addresses.payload))
+        banks = self._banks(counter.addresses.payload)
+        m.d.sync += whole.banks.eq(Mux(counter.addresses.valid, banks, 0))
         return whole
 
     def _written(self, m):
@@ -149,9 +152,11 @@ class BankedMemory(wiring.Component):
 
     def _arbitrate(self, m, name, bank, readers, first, address):
         """Who has this port of this bank now: the `first` with its address, or one of the readers;
-        two cycles later the row and the bound of that one.
+        two cycles later the row of that one, that of the first, which alone has rids, and the
+        bound.
         """
         row = Signal(self.address_bits - self.bank_bits, name=f"row_{name}", reset_less=True)
+        first_row = Signal.like(row, name=f"first_row_{name}", reset_less=True)
         bound = Signal(bound_shape(self.params), name=f"bound_{name}", reset_less=True)
         # Registers before and behind the choice, because blocks of one bank lie all over a chip.
         rows = [self._if(m, f"row_{name}_first", first, address[self.bank_bits :])]
@@ -168,8 +173,9 @@ class BankedMemory(wiring.Component):
             rows.append(self._if(m, f"row_{name}_{n}", grant, its_row))
             bounds.append(self._if(m, f"bound_{name}_{n}", grant, reader.payload.bound))
         m.d.sync += row.eq(_any_of(rows))
+        m.d.sync += first_row.eq(rows[0])
         m.d.sync += bound.eq(_any_of(bounds))
-        return grants, row, bound
+        return grants, row, first_row, bound
 
     def _if(self, m, name, meant, value):
         """A register of the value, or of zeros."""
@@ -232,14 +238,17 @@ class BankedMemory(wiring.Component):
 
     def _deliver(self, m, whole, words):
         """Whole words, each from its bank; nobody else reads rids."""
-        here, bank = self._later(m, "whole", whole.valid, whole.address, 4)
+        here, bank = self._later(m, "whole", whole.valid, whole.address, 3)
+        meant = Signal(self.BANKS)
+        m.d.sync += meant.eq(Mux(here, Cat(bank == number for number in range(self.BANKS)), 0))
+        there, sent = Signal(), Signal()
+        m.d.sync += there.eq(here)
         read = self.read.words
-        sent = Signal()
-        m.d.sync += [sent.eq(here), read.valid.eq(sent)]
+        m.d.sync += [sent.eq(there), read.valid.eq(sent)]
         parts = {"key": [], "rid": []}
         for number, word in enumerate(words):
             for (name, part), value in zip(parts.items(), word, strict=True):
-                part.append(self._if(m, f"{name}s_{number}", here & (bank == number), value))
+                part.append(self._if(m, f"{name}s_{number}", meant[number], value))
         for lane in range(self.params.lanes):
             for name, part in parts.items():
                 field = Value.cast(read.payload[lane][name])

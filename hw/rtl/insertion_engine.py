@@ -146,9 +146,10 @@ class InsertionEngine(wiring.Component):
             main.jobs.payload.count.eq(command.stored),
             batch.jobs.payload.count.eq(command.inserted),
             writer.jobs.payload.address.eq(command.target),
-            # Together: a reader whose frame was short may be free before the writer is.
-            began.eq(begin & Cat(job.ready for job in jobs).all()),
         ]
+        # Together: a reader whose frame was short may be free before the writer is. Nobody else
+        # has jobs for them, so who is free is so in the next cycle, too.
+        m.d.sync += began.eq(begin & ~began & Cat(job.ready for job in jobs).all())
         m.d.comb += [job.valid.eq(began) for job in jobs]
 
     def _narrow(self, m, command, begin, began, written):

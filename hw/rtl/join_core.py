@@ -222,11 +222,16 @@ class JoinCore(wiring.Component):
         address = Signal(self.batch.address_bits)
         merged = Signal.like(self.insertion.done.payload)
         writes = self.batch.write.writes
-        m.d.comb += writes.payload.address.eq(address)
-        m.d.comb += writes.payload.word.eq(self.tuples.payload.data)
+        # A cycle later, because the batch memory's blocks lie far apart. Nobody reads it so soon.
+        filled = Signal()
+        written = Signal.like(writes.payload, reset_less=True)
+        m.d.sync += writes.valid.eq(filled)
+        m.d.sync += written.address.eq(address)
+        m.d.sync += written.word.eq(self.tuples.payload.data)
+        m.d.comb += writes.payload.eq(written)
         with m.State("FILL"):
             m.d.comb += self.tuples.ready.eq(1)
-            m.d.comb += writes.valid.eq(self.tuples.valid & ~self.tuples.payload.end)
+            m.d.comb += filled.eq(self.tuples.valid & ~self.tuples.payload.end)
             with m.If(self.tuples.valid):
                 m.d.sync += address.eq(address + 1)
                 with m.If(self.tuples.payload.end):
@@ -380,12 +385,13 @@ class JoinCore(wiring.Component):
             waits = Signal(name=f"waits_{n}")
             m.d.sync += waits.eq(stream_.valid & ~stream_.ready)
             m.d.sync += late[n].eq(waits)
-        m.d.sync += counters.cycles.eq(counters.cycles + busy)
         worked, stalled = Signal(), Signal()
         m.d.sync += worked.eq(busy)
+        m.d.sync += counters.cycles.eq(counters.cycles + worked)
         m.d.sync += stalled.eq(worked & late.any())
         m.d.sync += counters.stalled.eq(counters.stalled + stalled)
-        with m.If(self.tuples.valid & self.tuples.ready):
-            m.d.sync += counters.tuples.eq(counters.tuples + self.tuples.payload.count)
-        with m.If(self.records.valid & self.records.ready):
-            m.d.sync += counters.records.eq(counters.records + self.records.payload.count)
+        for name, stream_ in (("tuples", self.tuples), ("records", self.records)):
+            count = Signal.like(stream_.payload.count, name=f"{name}_counted")
+            moves = stream_.valid & stream_.ready
+            m.d.sync += count.eq(Mux(moves, stream_.payload.count, 0))
+            m.d.sync += counters[name].eq(counters[name] + count)

@@ -58,6 +58,7 @@ class WordProber(wiring.Component):
         self.notes = ShortQueue(self.note, self.ROOM + 2)
         self.out = ShortQueue(token(row_count(params)), self.ROOM + 2)
         self.room = Signal(range(self.ROOM + 1), init=self.ROOM)
+        self.may_begin = Signal()  # not in the first cycle, in which queues have no room
         self.counted = Signal()
         self.left = Signal()  # a position was taken, and its room is not counted yet
 
@@ -75,9 +76,9 @@ class WordProber(wiring.Component):
         """Ask for the bound's place in its word, and note which word that is."""
         target = self.targets.payload
         asking, notes = self.asking, self.notes
-        may_begin = Signal(init=1)
         begins = Signal()
-        m.d.comb += self.targets.ready.eq(asking.i.ready & notes.i.ready & may_begin)
+        # What may begin has room in `notes`, too.
+        m.d.comb += self.targets.ready.eq(asking.i.ready & self.may_begin)
         m.d.comb += begins.eq(self.targets.valid & self.targets.ready)
         # An end asks as well, for any word: so there is one answer for each note, in their order,
         # and no answer ever waits behind an end.
@@ -92,7 +93,7 @@ class WordProber(wiring.Component):
         m.d.sync += self.left.eq(self.out.o.valid & self.out.o.ready)
         m.d.comb += room.eq(self.room - begins + self.left)
         m.d.sync += self.room.eq(room)
-        m.d.sync += may_begin.eq(room != 0)
+        m.d.sync += self.may_begin.eq(room != 0)
 
     def _count(self, m):
         """Two stages: add what was found to the word's place, keep to the rows. Nothing waits."""

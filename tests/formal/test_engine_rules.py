@@ -87,9 +87,10 @@ def in_word_prober(m, rules, prober):
     inside = in_queue(m, rules, prober.notes) + prober.counted + in_queue(m, rules, prober.out)
     m.d.comb += Assert(inside + prober.left + prober.room == prober.ROOM)
     with m.If(rules.started):
-        m.d.comb += Assert(prober.out.room)
+        m.d.comb += Assert(prober.out.room & prober.notes.room)
+        m.d.comb += Assert(prober.may_begin == (prober.room != 0))
     with m.Else():
-        m.d.comb += Assert(~prober.counted)
+        m.d.comb += Assert(~prober.counted & ~prober.may_begin)
     return inside
 
 

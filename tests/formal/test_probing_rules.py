@@ -237,9 +237,10 @@ def test_a_word_prober_answers_each_bound_once(tmp_path):
         # So the room that is left keeps both queues from running over.
         m.d.comb += Assert(inside + dut.left + dut.room == dut.ROOM)
         with m.If(rules.started):
-            m.d.comb += Assert(dut.out.room)
+            m.d.comb += Assert(dut.out.room & dut.notes.room)
+            m.d.comb += Assert(dut.may_begin == (dut.room != 0))
         with m.Else():
-            m.d.comb += Assert(~dut.counted)
+            m.d.comb += Assert(~dut.counted & ~dut.may_begin)
         came = counted(m, "came", moves(dut.targets))
         asked = counted(m, "asked", moves(dut.search.requests))
         went = counted(m, "went", moves(dut.positions))
