@@ -26,7 +26,7 @@ ULX3S = Board(
     slots=7,
 )
 
-#: The same board with one core whose main arrays are in its SDRAM: slower, and 32 times the window.
+#: The same board with one core whose main arrays are in its SDRAM: slower, and 64 times the window.
 ULX3S_SDRAM = replace(
     ULX3S,
     name="ulx3s-sdram",
