@@ -81,9 +81,8 @@ class PipelinedPartitioner(Partitioner):
     Each level has a memory of its own, so every cycle begins another search, in any order of
     bounds. The first `QUICK` levels are small enough to be read and compared in one cycle. The
     others, in slow block RAM, take two: take the entry, then compare it and ask the next level.
-    Latency 3 + 2 log2(partitions) - `QUICK` cycles, and one for each level of more than `OWN`
-    entries; one interval a cycle. No stage ever waits, so that none needs an enable: a search
-    begins only when the queue behind them has room for it.
+    Latency 3 + 2 log2(partitions) - `QUICK` cycles, one interval a cycle. No stage ever waits, so
+    that none needs an enable: a search begins only when the queue behind them has room for it.
 
     No step compares a partition's number with those in use: a search knows whether it is still on
     the way to the last of them (`last_yet`), and only then can lead beyond it.
@@ -106,13 +105,7 @@ class PipelinedPartitioner(Partitioner):
         self.entry = Signal.like(self.entries.payload, reset_less=True)
         # What holds a token, for proofs.
         slow = self.levels - self.quick
-        # Levels that are asked a cycle after it is known where: the first slow one, and those
-        # of several blocks.
-        self.asked = [
-            level for level in range(self.quick, self.levels)
-            if level == self.quick or not self._own(level)
-        ]
-        self.valid = Signal(self.quick + 2 * slow + len(self.asked))
+        self.valid = Signal(self.quick + 2 * slow + (slow > 0))
         # As many as begin before the room of the first is known again: 5 cycles more.
         depth = 1 << (len(self.valid) + 6).bit_length()
         self.out = ShortQueue(token(targets_layout(params)), depth)
@@ -140,10 +133,11 @@ class PipelinedPartitioner(Partitioner):
             entries = {side: read.data for side, read in reads.items()}
             in_use = self._in_use(level, last, search)
             search, _ = self._decide(m, level, last, search, entries, in_use)
+        if self.quick < self.levels:
+            # The quick levels are not so quick that they could ask block RAM in the same cycle.
+            going = _partitions(search)
+            search = self._wait(m, "asked", search)
         for level in range(self.quick, self.levels):
-            if level in self.asked:
-                going = _partitions(search)
-                search = self._wait(m, f"{level}_asked", search)
             reads = self._read(m, level, going, block=True)
             entries = self._take(m, level, reads)
             in_use = Signal(2, name=f"in_use_{level}", reset_less=True)
@@ -197,7 +191,7 @@ class PipelinedPartitioner(Partitioner):
             side: self._address(level, partition.bit_select(self.bits - level, level), self.array)
             for side, partition in partitions.items()
         }
-        own = block and self._own(level)
+        own = block and self.arrays << level <= self.OWN
         reads = {}
         for sides in (("lo",), ("hi",)) if own else (("lo", "hi"),):
             cells = self._cells(level, block=block)
@@ -216,9 +210,6 @@ class PipelinedPartitioner(Partitioner):
                 with m.If(writes):
                     m.d.comb += reads["lo"].addr.eq(entered)
         return reads
-
-    def _own(self, level):
-        return self.arrays << level <= self.OWN
 
     def _cells(self, level, *, block):
         """The memory of a level's entries."""
