@@ -151,7 +151,8 @@ class ProbingEngine(wiring.Component):
         m.d.sync += partitioner.entries.payload.eq(entries.payload)
         m.d.sync += partitioner.entries.valid.eq(entries.valid)
         self._copy(m, generator, ~unpacker.i.valid, "bands", "band_count", "explicit")
-        self._set(m, partitioner, "array", "rows")
+        self._copy(m, partitioner, ~unpacker.i.valid, "array")
+        self._set(m, partitioner, "rows")
         if self.by_word:
             m.submodules[f"keys_{n}"] = waiting = Buffer(keys.payload.shape())
             # A buffer, because the ways would see the collector's turn, and each other's ends, in
