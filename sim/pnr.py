@@ -56,7 +56,9 @@ GOALS = {"merger": 220, "wide_merger_4": 210, "prober": 200, "core_wide": 140, "
 #: The seeds that are tried; of the wide merger those that did best among eight. With seed 2 the
 #: default router comes to no end.
 SEEDS = {"wide_merger_4": (8, 7, 5)}
-#: Designs that nextpnr's default router is left to; with the larger ones it comes to no end.
+#: Designs that nextpnr's default placer and router are left to. With the larger ones that router
+#: comes to no end, and the other one only with what the static placer gives it: the default one
+#: packs too densely.
 SMALL = ("merger", "wide_merger_2", "wide_merger_4", "prober")
 #: Designs without clock enables. Those of the prober are so many that the router finds no way to
 #: all of them; as multiplexers they take half as many LUTs again, and the clock is the better.
@@ -116,7 +118,7 @@ def place_and_route(component, name, seeds=None):
     registers and block RAMs.
     """
     goal = GOALS.get(name)
-    ways = [] if name in SMALL else ["--router", "router2"]
+    ways = [] if name in SMALL else ["--placer", "static", "--router", "router2"]
     with tempfile.TemporaryDirectory(prefix="pnr-") as directory:
         where = Path(directory)
         ring = Ring(component())
