@@ -49,6 +49,8 @@ DESIGNS = {
 }
 #: The chip of the figures: package pins do not matter, nothing is bonded.
 DEVICE = ["--um5g-85k", "--package", "CABGA381", "--speed", "8"]
+#: Where the clock comes in: from a pin that the static placer chooses there may be no way.
+CLOCK_PIN = 'LOCATE COMP "clk" SITE "G2";\n'
 #: Its LUTs.
 DEVICE_LUTS = 83_640
 #: The clocks in MHz that are asked for: the seed that reaches one is the last that is tried.
@@ -118,11 +120,15 @@ def place_and_route(component, name, seeds=None):
     registers and block RAMs.
     """
     goal = GOALS.get(name)
-    ways = [] if name in SMALL else ["--placer", "static", "--router", "router2"]
+    ways = [] if name in SMALL else [
+        "--placer", "static", "--router", "router2",
+        "--lpf", "ring.lpf", "--lpf-allow-unconstrained",
+    ]
     with tempfile.TemporaryDirectory(prefix="pnr-") as directory:
         where = Path(directory)
         ring = Ring(component())
         (where / "ring.v").write_text(short_verilog(ring, "ring"))
+        (where / "ring.lpf").write_text(CLOCK_PIN)
         enables = " -nodffe" if name in NO_ENABLES else ""
         stat = "tee -o ring.txt stat"
         synth = f"synth_ecp5 -nowidelut -abc9{enables} -top ring -json ring.json"
