@@ -90,7 +90,7 @@ def _run(plan):
             "bits": (root / "top.bit").read_bytes(),
             "timing": _without_paths((root / "top.tim").read_text()),
             "facts": {"mhz": round(achieved, 2)}
-            | {name: use[cell] for name, cell in _SHARES.items()},
+            | {name: use[cell]["used"] for name, cell in _SHARES.items()},
         }
 
 

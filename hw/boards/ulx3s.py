@@ -24,6 +24,7 @@ ULX3S = Board(
         cores=1,
     ),
     slots=7,
+    seed=2,
 )
 
 #: The same board with one core whose main arrays are in its SDRAM: slower, and 64 times the window.
