@@ -59,8 +59,8 @@ GOALS = {"merger": 220, "wide_merger_4": 210, "prober": 200, "core_wide": 140, "
 #: default router comes to no end.
 SEEDS = {"wide_merger_4": (8, 7, 5)}
 #: Designs that nextpnr's default placer and router are left to. With the larger ones that router
-#: comes to no end, and the other one only with what the static placer gives it: the default one
-#: packs too densely.
+#: comes to no end, and neither did the other one with what the default placer gives it, which
+#: packs too densely; the boards' engines are routed from what the static one gives.
 SMALL = ("merger", "wide_merger_2", "wide_merger_4", "prober")
 #: Designs without clock enables. Those of the prober are so many that the router finds no way to
 #: all of them; as multiplexers they take half as many LUTs again, and the clock is the better.
