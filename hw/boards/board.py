@@ -30,6 +30,7 @@ class Board:
     slots     subwindows of each of its cores
     sdram     its chip, where that holds the main arrays; it serves one core
     seed      of placement, the best of those that were tried
+    router    options of routing that go with it
     """
 
     name: str
@@ -42,6 +43,7 @@ class Board:
     slots: int
     sdram: SdramTiming | None = None
     seed: int = 1
+    router: str = ""
 
     def __post_init__(self) -> None:
         if self.sdram and self.params.cores != 1:

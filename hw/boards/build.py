@@ -54,8 +54,8 @@ def _plan(board: Board, digest: str):
     os.environ.update(_TOOLS)
     return board.platform().prepare(
         Chip(board, digest), "top", emit_src=False, synth_opts="-nowidelut -abc9",
-        nextpnr_opts=f"--seed {board.seed} --placer static --router router2 --report report.json "
-                     "--timing-allow-fail",
+        nextpnr_opts=f"--seed {board.seed} --placer static --router router2 {board.router} "
+                     "--report report.json --timing-allow-fail",
         # Without the names of unused wires: abc9 takes `x` and `x[0]` for one (yosys issue 4349).
         script_after_read="hierarchy -top top; proc; flatten; opt_clean -purge",
         ecppack_opts="--compress",

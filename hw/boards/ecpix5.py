@@ -25,4 +25,6 @@ ECPIX5 = Board(
         cores=1,
     ),
     slots=7,
+    seed=2,
+    router="--tmg-ripup",
 )
