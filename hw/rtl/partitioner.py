@@ -88,8 +88,9 @@ class PipelinedPartitioner(Partitioner):
     the way to the last of them (`last_yet`), and only then can lead beyond it.
     """
 
-    #: Levels whose memory is made of LUTs: 16 entries for each index array at most, and no more
-    #: than this for all of them, because many are a long way to the one that is read.
+    #: Levels whose memory is made of LUTs: 16 entries for each index array at most, and of more
+    #: than two arrays no more than this for all of them, because many are a long way to the one
+    #: that is read.
     QUICK = 5
     QUICK_ENTRIES = 16
     #: Entries of a block of which one port reads and the other one writes. Both sides of a search
@@ -99,9 +100,8 @@ class PipelinedPartitioner(Partitioner):
     def __init__(self, params: JoinParams, arrays=1):
         super().__init__(params, arrays)
         self.levels = (index_entries(params) - 1).bit_length()
-        self.quick = sum(
-            arrays << level <= self.QUICK_ENTRIES for level in range(min(self.QUICK, self.levels))
-        )
+        quick = range(min(self.QUICK, self.levels))
+        self.quick = sum(arrays <= 2 or arrays << level <= self.QUICK_ENTRIES for level in quick)
         self.entry = Signal.like(self.entries.payload, reset_less=True)
         # What holds a token, for proofs.
         slow = self.levels - self.quick
