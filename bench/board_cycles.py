@@ -95,8 +95,9 @@ class Script:
         words = registers(predicate, stored.other, self.engine.params.key_bits)
         names = ("lo", "hi", "lo_bound", "hi_bound")
         bands = [{name: int(word[name]) for name in names} for word in words]
+        unused = [dict.fromkeys(names, 0)] * (self.engine.params.bands - len(bands))
         self.head(
-            Opcode.PROBE, stored, number, len(keys), band_count=len(bands), bands=bands,
+            Opcode.PROBE, stored, number, len(keys), band_count=len(bands), bands=bands + unused,
             chunk_words=2, **more,
         )
         tuples = np.zeros(len(keys), tuple_dtype(32))
