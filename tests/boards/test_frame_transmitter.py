@@ -256,6 +256,19 @@ def test_data_acknowledges_as_well_but_again_goes_first():
     drive(script)
 
 
+def test_again_goes_before_data_that_wait_already():
+    async def script(host):
+        await host.give(b"a")
+        await host.give(b"b")
+        await host.hear(0)
+        await host.step(16)  # the first frame has begun
+        assert host.frames == []
+        await host.ask(Kind.AGAIN)
+        assert [f.kind for f in host.frames] == [Kind.DATA, Kind.AGAIN, Kind.DATA]
+
+    drive(script)
+
+
 def test_cleared_it_begins_anew():
     async def script(host):
         await host.hear(0)

@@ -12,7 +12,7 @@ from amaranth.asserts import AnySeq
 from amaranth.back import rtlil
 from amaranth.hdl import *
 
-__all__ = ["prove", "check", "Rules", "ProofFailed"]
+__all__ = ["prove", "check", "Inside", "Rules", "ProofFailed"]
 
 
 class ProofFailed(AssertionError):
@@ -57,6 +57,42 @@ def _run(where, tool, *arguments):
     if done.returncode and "Status: FAILED" not in done.stdout:
         raise RuntimeError(f"{tool} failed:\n{(done.stdout + done.stderr)[-2000:]}")
     return done.stdout
+
+
+class Inside:
+    """What is in a component, by the names that it has there: for proofs by induction.
+
+    The component is built here, and is what it was built to from then on.
+    """
+
+    def __init__(self, component):
+        self._built = Fragment.get(component, None)
+        self._built.origins = None  # it is built once, and placed later
+        component.elaborate = lambda platform: self._built
+        self._signals = {
+            signal.name: signal
+            for statements in self._built.statements.values()
+            for statement in statements
+            for signal in statement._lhs_signals()
+        }
+
+    def signal(self, name, shape=None):
+        """The signal of that name that the component drives, seen as of a shape."""
+        signal = self._signals[name]
+        return signal if shape is None else shape(signal)
+
+    def state(self, name, machine="fsm"):
+        """Whether a state machine is in the state of that name."""
+        return self._built.generated[machine].ongoing(name)
+
+    def row(self, memory, address):
+        """What is at an address of a memory now."""
+        instance = self._built.find_subfragment(memory)
+        data = Signal(Shape.cast(instance._data.shape).width, name=f"{memory}_row")
+        instance.read_port(
+            domain="comb", addr=address, data=data, en=Const(1), transparent_for=()
+        )
+        return data
 
 
 class Rules:
