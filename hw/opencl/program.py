@@ -1,7 +1,6 @@
 """Programs for OpenCL devices: C types from hw.spec, and what is odd about a device."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from mmap import mmap
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 
 from hw.opencl.building import build
 from hw.opencl.devices import Device, DeviceError, open_device
+from hw.opencl.once import once
 from hw.spec.predicates import REGISTER
 from hw.spec.tuples import NOT, RECORD, interval_dtype, key_limits
 
@@ -92,19 +92,19 @@ class Program:
         return kernel
 
 
-@cache
+@once
 def _context(device: Device) -> Any:
     return open_device(device)
 
 
-@cache
+@once
 def open_program(device: Device, key_bits: int) -> Program:
     """The throughput engine for keys of that width, built once for each device."""
     context = _context(device)
     return Program(device, context, build(device, context, engine_text(device, key_bits)))
 
 
-@cache
+@once
 def open_aggregates(device: Device, floating: bool) -> Program:
     """The aggregation engine over float64 or int64 values, built when it is first used."""
     if floating and "cl_khr_fp64" not in device.handle.extensions:

@@ -4,7 +4,6 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from threading import Lock
 from typing import Any, NoReturn
 
@@ -14,6 +13,7 @@ import pyopencl as cl
 from hw.opencl.building import build
 from hw.opencl.devices import open_device
 from hw.opencl.fpga.channel_device import ChannelDevice, DeviceStuck
+from hw.opencl.once import once
 
 __all__ = ["Loaded", "load"]
 
@@ -67,7 +67,7 @@ class Loaded:
         raise DeviceStuck(why)
 
 
-@cache
+@once
 def load(where: ChannelDevice, text: str, names: tuple[str, ...]) -> Loaded:
     """The program on its device, and its kernels of those names; built or loaded once."""
     context = open_device(where.device)
