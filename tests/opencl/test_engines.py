@@ -175,6 +175,16 @@ def test_shapes_of_data_that_pieces_and_runs_meet(engine, model, batches):
     check(engine, {0: judge}, Probes(Side.RIGHT, keys, compare("=")))
 
 
+@pytest.mark.parametrize("span", [3, 300, 1 << 31], ids=["few", "some", "many"])
+@pytest.mark.parametrize("sizes", [(3_000,) * 3, (9_000, 1_500), (9_000, 300), (400, 9_000)])
+def test_equal_keys_keep_their_order_however_dense_the_batch(engine, model, sizes, span):
+    """Runs of old tuples between two new ones: of none, of some, of many lines."""
+    random = np.random.default_rng(5)
+    batches = [random.integers(-span, span, size) for size in sizes]
+    judge = fill(engine, model, 0, sum(sizes), batches)
+    assert engine.tuples(Side.LEFT, 0).tolist() == judge.tuples.tolist()
+
+
 def test_batches_of_any_density_start_at_their_own_level(engine, model):
     random = np.random.default_rng(3)
     judge = fill(engine, model, 0, 70_000, [random.integers(-(1 << 30), 1 << 30, 70_000)])

@@ -96,6 +96,31 @@ INLINE uint surely(const merger_t *merger)
     return least(merger->last_i - merger->i, merger->last_j - merger->j);
 }
 
+// The old tuples up to the next new one and that one, or a whole line of old ones. The line is
+// written whole either way: what comes next is written over the rest of it. No branch has to be
+// guessed, however long the run is.
+INLINE void merge_line(merger_t *merger, __global const key_t *keys, __global const uint *rids,
+                       __global const key_t *batch, __global const uint *batch_rids,
+                       __global key_t *out, __global uint *out_rids)
+{
+    uint i = merger->i, j = merger->j, o = i + j;
+    key16_t old = LOAD16(key, keys + i);
+    key_t new = batch[j];
+    uint run = bound_in(old, new, true);
+    STORE16(key, old, out + o);
+    STORE16(uint, LOAD16(uint, rids + i), out_rids + o);
+    out[o + run] = new;                 // behind a whole line it is written over, too
+    out_rids[o + run] = batch_rids[j];
+    merger->i = i + run;
+    merger->j = j + (run < FAN);
+}
+
+// Lines that a merger can take so: all that they write is its own.
+INLINE uint surely_lines(const merger_t *merger)
+{
+    return least((merger->last_i - merger->i) / FAN, merger->last_j - merger->j);
+}
+
 INLINE void merge_rest(merger_t *merger, __global const key_t *keys, __global const uint *rids,
                        __global const key_t *batch, __global const uint *batch_rids,
                        __global key_t *out, __global uint *out_rids)
@@ -138,14 +163,15 @@ __kernel void merge(POOL, ulong tasks_place)
 #define TUPLES keys, rids, batch, batch_rids, out_keys, out_rids
     merger_t a = MERGER(0), b = MERGER(1), c = MERGER(2), d = MERGER(3);
     for (;;) {
-        uint steps = least(least(surely(&a), surely(&b)), least(surely(&c), surely(&d)));
+        uint steps = least(least(surely_lines(&a), surely_lines(&b)),
+                           least(surely_lines(&c), surely_lines(&d)));
         if (steps == 0)
             break;
         for (uint step = 0; step < steps; step++) {
-            merge_one(&a, TUPLES);
-            merge_one(&b, TUPLES);
-            merge_one(&c, TUPLES);
-            merge_one(&d, TUPLES);
+            merge_line(&a, TUPLES);
+            merge_line(&b, TUPLES);
+            merge_line(&c, TUPLES);
+            merge_line(&d, TUPLES);
         }
     }
     merge_rest(&a, TUPLES);
