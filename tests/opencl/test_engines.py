@@ -193,6 +193,19 @@ def test_batches_of_any_density_start_at_their_own_level(engine, model):
         check(engine, {0: judge}, Probes(Side.RIGHT, keys, Predicate((Band(-5000, 5000),))), 3)
 
 
+@pytest.mark.parametrize("name", ["=", "<>", "bands", "outside"])
+def test_many_subwindows_are_counted_together(engine, model, name):
+    """More arrays than are searched side by side, some of them empty."""
+    random = np.random.default_rng(11)
+    judges = {}
+    for number in range(13):
+        sizes = [0] if number % 5 == 3 else [2_000, 100]
+        batches = [random.integers(-900, 900, size) for size in sizes]
+        judges[number] = fill(engine, model, number, 4_000, batches)
+    keys = keys_of(engine, random.integers(-1_000, 1_000, 130))
+    check(engine, judges, Probes(Side.RIGHT, keys, PREDICATES[name]))
+
+
 def test_explicit_intervals_need_not_ascend(engine, model):
     random = np.random.default_rng(4)
     judge = fill(engine, model, 0, 9_000, [random.integers(0, 5_000, 8_000)])

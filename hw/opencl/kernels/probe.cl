@@ -53,40 +53,72 @@ INLINE void generate_bounds(__global const key_t *keys, __global const interval_
     }
 }
 
-// A block of probes under way. While one waits for its lines of keys, the one before is ended.
+// What a block of probes asks for.
 typedef struct {
     key_t lo[BLOCK], hi[BLOCK];
-    uint start[BLOCK], stop[BLOCK];
-    bool ends_known;        // the lines of the upper bounds are looked for at once
+    bool lo_ascends, hi_ascends;
 } block_t;
 
-// Bounds of a block, and the lines of keys that hold the lower ones, which are on their way then;
-// those of the upper ones, too, where runs are long.
-INLINE void begin_block(const slab_t *slabs, __global const array_t *array, uint level,
-                        __global const key_t *keys, __global const interval_t *wanted,
-                        __global const register_t *band, uint bands, uint n, cursors_t *cursors,
-                        block_t *block)
+// What it finds in one array.
+typedef struct {
+    uint start[BLOCK], stop[BLOCK];
+    bool ends_known;        // the lines of the upper bounds are looked for at once
+} runs_t;
+
+// The search of a chunk of probes in one array. While one block of them waits for its lines of keys,
+// the one before is ended.
+typedef struct {
+    __global const array_t *array;
+    uint level;
+    cursors_t cursors;
+    runs_t runs[2];
+} search_t;
+
+INLINE void open_search(__global const array_t *array, uint probes, search_t *search)
+{
+    search->array = array;
+    search->level = starting_level(array, probes);
+    search->cursors = (cursors_t){0, 0, false};
+}
+
+// Bounds of a block, and in each array the lines of keys that hold the lower ones, which are on
+// their way then; those of the upper ones, too, where runs are long.
+INLINE void begin_block(const slab_t *slabs, __global const key_t *keys,
+                        __global const interval_t *wanted, __global const register_t *band,
+                        uint bands, uint n, block_t *block, search_t *searches, uint many,
+                        uint turn)
 {
     generate_bounds(keys, wanted, band, bands, n, block->lo, block->hi);
-    block->ends_known = cursors->far;
-    if (array->depth == 0)
-        return;
-    find_key_lines(slabs, array, level, block->lo, n, false, &cursors->lo, block->start);
-    if (block->ends_known)
-        find_key_lines(slabs, array, level, block->hi, n, true, &cursors->hi, block->stop);
+    block->lo_ascends = ascends(block->lo, n);
+    block->hi_ascends = ascends(block->hi, n);
+    for (uint a = 0; a < many; a++) {
+        search_t *search = searches + a;
+        __global const array_t *array = search->array;
+        runs_t *runs = search->runs + turn;
+        runs->ends_known = search->cursors.far;
+        if (array->depth == 0)
+            continue;
+        find_key_lines(slabs, array, search->level, block->lo, block->lo_ascends, n, false,
+                       &search->cursors.lo, runs->start);
+        if (runs->ends_known)
+            find_key_lines(slabs, array, search->level, block->hi, block->hi_ascends, n, true,
+                           &search->cursors.hi, runs->stop);
+    }
 }
 
 // Runs of a block in one array, as positions in that array.
-INLINE void end_block(const slab_t *slabs, __global const array_t *array, uint level, uint n,
-                      cursors_t *cursors, block_t *block)
+INLINE void end_block(const slab_t *slabs, const block_t *block, uint n, search_t *search,
+                      uint turn)
 {
     const key_t *lo = block->lo, *hi = block->hi;
-    uint *start = block->start, *stop = block->stop;
-    if (array->stride > 0) {
-        find_bounds_singly(slabs, array, lo, n, false, start);
-        find_bounds_singly(slabs, array, hi, n, true, stop);
+    runs_t *runs = search->runs + turn;
+    uint *start = runs->start, *stop = runs->stop;
+    if (search->array->stride > 0) {
+        find_bounds_singly(slabs, search->array, lo, n, false, start);
+        find_bounds_singly(slabs, search->array, hi, n, true, stop);
     } else {
-        find_runs(slabs, array, level, lo, hi, n, block->ends_known, cursors, start, stop);
+        find_runs(slabs, search->array, search->level, lo, hi, block->hi_ascends, n,
+                  runs->ends_known, &search->cursors, start, stop);
     }
     for (uint j = 0; j < n; j++)
         stop[j] = ((lo[j] > hi[j]) | (stop[j] < start[j])) ? start[j] : stop[j];
@@ -129,10 +161,10 @@ INLINE uint count_seen(__global const uint *rids, uint n, sight_t sight)
 // that would be too many tuples to look at.
 INLINE void keep_seen(const slab_t *slabs, __global const array_t *array,
                       __global const sights_t *sights, uint probes, uint i, uint n, ulong most,
-                      ulong *looked, block_t *block)
+                      ulong *looked, runs_t *runs)
 {
     __global const uint *rids = UINTS(array->rids);
-    uint *start = block->start, *stop = block->stop;
+    uint *start = runs->start, *stop = runs->stop;
     uint found[BLOCK], many = 0;        // the probes with a run: to guess which would be wrong
     for (uint j = 0; j < n; j++) {
         *looked += stop[j] - start[j];
@@ -162,18 +194,20 @@ INLINE void keep_seen(const slab_t *slabs, __global const array_t *array,
     uint last = piece_start(probes, get_global_id(0) + 1, get_global_size(0));             \
     block_t blocks[2]
 
-// Each block of a work item's probes: begun while the one before is under way, which then is ended
-// by what follows. There `i` is its first probe, `n` their number.
+// Each block of a work item's probes, searched for in `many` arrays together: begun while the one
+// before is under way, which then is ended by what follows. There `i` is its first probe, `n` their
+// number, `turn` that of its runs.
 #define BEGIN_BLOCKS                                                                       \
-    for (uint next = first, turn = 0; next < last + BLOCK; next += BLOCK, turn ^= 1) {     \
+    for (uint next = first, other = 0; next < last + BLOCK; next += BLOCK, other ^= 1) {   \
         if (next < last)                                                                   \
-            begin_block(slabs, array, level, keys + next,                                  \
+            begin_block(slabs, keys + next,                                                \
                         wanted ? wanted + (ulong)next * bands + band : 0, registers + band, \
-                        bands, least(BLOCK, last - next), &cursors, blocks + turn);        \
+                        bands, least(BLOCK, last - next), blocks + other, searches, many,  \
+                        other);                                                            \
         if (next == first)                                                                 \
             continue;                                                                      \
-        uint i = next - BLOCK, n = least(BLOCK, last - i);                                 \
-        block_t *block = blocks + (turn ^ 1);
+        uint i = next - BLOCK, n = least(BLOCK, last - i), turn = other ^ 1;               \
+        const block_t *block = blocks + turn;
 #define END_BLOCKS }
 
 // records[(subwindow * probes + probe) * bands * tiers + band * tiers + tier].
@@ -189,8 +223,9 @@ __kernel void probe(POOL, PROBES, uint tiers, uint label, ulong records_place)
         uint band = run / tiers;
         __global const array_t *array = arrays + 2 * subwindow + run % tiers;
         uint base = array->base;
-        uint level = starting_level(array, probes);
-        cursors_t cursors = {0, 0, false};
+        search_t searches[1];
+        const uint many = 1;
+        open_search(array, probes, searches);
         if (array->count == 0) {
             for (uint i = first; i < last; i++) {
                 records[(ulong)i * runs + run].start = base;
@@ -200,13 +235,51 @@ __kernel void probe(POOL, PROBES, uint tiers, uint label, ulong records_place)
         }
         BEGIN_BLOCKS
             __global record_t *into = records + (ulong)i * runs + run;
-            end_block(slabs, array, level, n, &cursors, block);
+            end_block(slabs, block, n, searches, turn);
+            const runs_t *found = searches->runs + turn;
             for (uint j = 0; j < n; j++) {
-                into[j * runs].start = base + block->start[j];
-                into[j * runs].end = (base + block->stop[j]) | label;
+                into[j * runs].start = base + found->start[j];
+                into[j * runs].end = (base + found->stop[j]) | label;
             }
         END_BLOCKS
     }
+}
+
+// Whether an array is searched; an unsorted insertion buffer is not.
+INLINE bool in_order(__global const array_t *array)
+{
+    return array->depth > 0 || array->stride > 0;
+}
+
+// Searches in the arrays from `begin` on that hold something, as many as go together. `*end` is the
+// first that is not among them. All their keys are fewer than 32 bits count.
+INLINE uint open_searches(__global const array_t *arrays, uint begin, uint all, uint probes,
+                          search_t *searches, uint *end)
+{
+    uint many = 0, held = 0, a = begin;
+    for (; a < all && many < ABREAST && arrays[a].count <= ~held; a++) {
+        held += arrays[a].count;
+        if (arrays[a].count > 0)
+            open_search(arrays + a, probes, searches + many++);
+    }
+    *end = a;
+    return many;
+}
+
+INLINE __global const sights_t *sights_of(__global const sights_t *sights,
+                                          __global const array_t *arrays, const search_t *search)
+{
+    return sights + (search->array - arrays) / 2;
+}
+
+// The rids of runs are on their way then. Which runs are empty cannot be guessed: those fetch what
+// is there already.
+INLINE void fetch_rids(const slab_t *slabs, const search_t *search, uint n, uint turn)
+{
+    __global const uint *rids = UINTS(search->array->rids);
+    const uint *start = search->runs[turn].start, *stop = search->runs[turn].stop;
+    for (uint j = 0; j < n; j++)
+        PREFETCH(rids + (stop[j] > start[j] ? start[j] : 0));
 }
 
 // counts[probe]: its matches in all subwindows together. Records never exist. Where probes see a
@@ -229,34 +302,42 @@ __kernel void count(POOL, ulong questions_place)
     long all = 0;
     for (uint a = 0; a < 2 * subwindows; a++)
         all += arrays[a].count;
-    for (uint i = first; i < last; i++)
-        counts[i] = negated ? all : 0;
-    for (uint a = 0; a < 2 * subwindows; a++) {
-        __global const array_t *array = arrays + a;
-        bool in_order = array->depth > 0 || array->stride > 0;
-        bool whole = sights[a / 2].place == SEES_ALL;
-        uint level = starting_level(array, probes);
-        for (uint band = 0; band < bands && array->count > 0; band++) {
-            cursors_t cursors = {0, 0, false};
+    search_t searches[ABREAST];
+    uint begin = 0, end;
+    do {
+        for (uint band = 0; band < bands; band++) {
+            uint many = open_searches(arrays, begin, 2 * subwindows, probes, searches, &end);
+            bool is_first = begin == 0 && band == 0;
             BEGIN_BLOCKS
-                if (in_order) {
-                    end_block(slabs, array, level, n, &cursors, block);
-                    if (!whole)
-                        keep_seen(slabs, array, sights + a / 2, probes, i, n, most, &looked, block);
-                } else {
-                    for (uint j = 0; j < n; j++) {
-                        block->start[j] = 0;
-                        block->stop[j] = count_in_buffer(
-                            slabs, array, block->lo[j], block->hi[j],
-                            sight_of(slabs, sights + a / 2, probes, i + j));
+                uint matches[BLOCK];
+                for (uint j = 0; j < n; j++)
+                    matches[j] = 0;
+                for (uint s = 0; s < many; s++)
+                    if (in_order(searches[s].array)) {
+                        end_block(slabs, block, n, searches + s, turn);
+                        if (sights_of(sights, arrays, searches + s)->place != SEES_ALL)
+                            fetch_rids(slabs, searches + s, n, turn);
                     }
+                for (uint s = 0; s < many; s++) {
+                    __global const array_t *array = searches[s].array;
+                    __global const sights_t *seen = sights_of(sights, arrays, searches + s);
+                    runs_t *runs = searches[s].runs + turn;
+                    if (!in_order(array))
+                        for (uint j = 0; j < n; j++)
+                            matches[j] += count_in_buffer(slabs, array, block->lo[j], block->hi[j],
+                                                          sight_of(slabs, seen, probes, i + j));
+                    if (in_order(array) && seen->place != SEES_ALL)
+                        keep_seen(slabs, array, seen, probes, i, n, most, &looked, runs);
+                    for (uint j = 0; j < n && in_order(array); j++)
+                        matches[j] += runs->stop[j] - runs->start[j];
                 }
                 for (uint j = 0; j < n; j++) {
-                    long matches = block->stop[j] - block->start[j];
-                    counts[i + j] += negated ? -matches : matches;
+                    long before = !is_first ? counts[i + j] : negated ? all : 0;
+                    counts[i + j] = negated ? before - matches[j] : before + matches[j];
                 }
             END_BLOCKS
         }
-    }
+        begin = end;
+    } while (begin < 2 * subwindows);
     UINTS(given_up_place)[get_global_id(0)] = looked > most;
 }

@@ -4,6 +4,8 @@
 // Ensures:  a bound of x is the number of keys before it: below x, or not above x if `above`.
 
 #define BLOCK 32u
+// Arrays that are searched together, block by block.
+#define ABREAST 8u
 // Probes that are looked for together at the level where a search starts, in two lines of it, and
 // the entries that they may span there on average: nearly always, two lines hold all of them then.
 #define TOGETHER 16u
@@ -125,9 +127,9 @@ INLINE bool spans(__global const key_t *level, uint first, key_t from, key_t to,
 // hold a few of them, all are counted in these, none waiting for another; elsewhere each starts
 // from the one before.
 INLINE void find_lines(__global const key_t *level, uint entries, __global const key_t *below,
-                       const key_t *x, uint n, bool above, uint *cursor, uint *lines)
+                       const key_t *x, bool rises, uint n, bool above, uint *cursor,
+                       uint *lines)
 {
-    bool rises = ascends(x, n);
     uint first = *cursor;
     for (uint begin = 0; begin < n; begin += TOGETHER) {
         uint end = least(n, begin + TOGETHER);
@@ -156,12 +158,13 @@ INLINE void find_lines(__global const key_t *level, uint entries, __global const
 // Lines of keys that hold n bounds. A rebounding search finds their entries at `level`; from there
 // all go down together, line by line, each line under way before it is needed.
 INLINE void find_key_lines(const slab_t *slabs, __global const array_t *array, uint level,
-                           const key_t *x, uint n, bool above, uint *cursor, uint *lines)
+                           const key_t *x, bool rises, uint n, bool above, uint *cursor,
+                           uint *lines)
 {
     __global const key_t *keys = KEYS(array->keys), *index = KEYS(array->index);
     __global const key_t *here = index + array->level[level];
     __global const key_t *below = level > 0 ? index + array->level[level - 1] : keys;
-    find_lines(here, entries_of(array->count, level), below, x, n, above, cursor, lines);
+    find_lines(here, entries_of(array->count, level), below, x, rises, n, above, cursor, lines);
     while (level-- > 0) {
         here = below;
         below = level > 0 ? index + array->level[level - 1] : keys;
@@ -191,7 +194,7 @@ INLINE bool find_near_end(__global const key_t *keys, __global const key_t *inde
 // the line in which one begins is the line in which it ends. Ends that are far away are searched
 // for as beginnings are; where the runs before were long, `ends_known`, their lines are in `stop`.
 INLINE void find_runs(const slab_t *slabs, __global const array_t *array, uint level,
-                      const key_t *lo, const key_t *hi, uint n, bool ends_known,
+                      const key_t *lo, const key_t *hi, bool hi_rises, uint n, bool ends_known,
                       cursors_t *cursors, uint *start, uint *stop)
 {
     __global const key_t *keys = KEYS(array->keys), *index = KEYS(array->index);
@@ -207,14 +210,15 @@ INLINE void find_runs(const slab_t *slabs, __global const array_t *array, uint l
         uint last = FAN - LANES_OF_SECOND(signs);
         start[j] = line + LANES_OF_FIRST(signs);
         stop[j] = least(count, line + last);
-        if (last == FAN && line + FAN < count && !far)
+        // Nothing of the next line is in the run unless its first key is.
+        if (index[line / FAN + 1] <= hi[j] && !far)
             far = !find_near_end(keys, index, count, line, hi[j], stop + j);
     }
     cursors->far = far;
     if (!far)
         return;
     if (!ends_known)
-        find_key_lines(slabs, array, level, hi, n, true, &cursors->hi, stop);
+        find_key_lines(slabs, array, level, hi, hi_rises, n, true, &cursors->hi, stop);
     uint longest = 0;
     for (uint j = 0; j < n; j++) {
         stop[j] = least(count, stop[j] + line_bound(keys + stop[j], hi[j], true));
