@@ -52,8 +52,14 @@ TESTS = {
     "collection_tree": [["tests/rtl/test_collection_tree.py"]],
     "punctuator": [["tests/rtl/test_punctuator.py", "-k", "punctuator"]],
     "combiner": [["tests/rtl/test_punctuator.py", "-k", "combiner"]],
-    "core_input": [["tests/rtl/test_core_input.py"]],
-    "nested_loop_core": [["tests/rtl/test_nested_loop_core.py"]],
-    "frame_receiver": [["tests/boards/test_frame_receiver.py"]],
-    "frame_transmitter": [["tests/boards/test_frame_transmitter.py"]],
+    "core_input": [["tests/rtl/test_core_input.py"], ["tests/formal/test_core_input_rules.py"]],
+    "nested_loop_core": [
+        ["tests/rtl/test_nested_loop_core.py"], ["tests/formal/test_nested_loop_rules.py"],
+    ],
+    "frame_receiver": [
+        ["tests/boards/test_frame_receiver.py"], ["tests/formal/test_receiver_rules.py"],
+    ],
+    "frame_transmitter": [
+        ["tests/boards/test_frame_transmitter.py"], ["tests/formal/test_transmitter_rules.py"],
+    ],
 }

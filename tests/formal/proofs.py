@@ -69,16 +69,22 @@ class Inside:
         self._built = Fragment.get(component, None)
         self._built.origins = None  # it is built once, and placed later
         component.elaborate = lambda platform: self._built
-        self._signals = {
-            signal.name: signal
+        driven = {
+            id(signal): signal
             for statements in self._built.statements.values()
             for statement in statements
             for signal in statement._lhs_signals()
         }
+        self._signals = {}
+        for signal in sorted(driven.values(), key=lambda signal: signal.duid):
+            self._signals.setdefault(signal.name, []).append(signal)
 
-    def signal(self, name, shape=None):
-        """The signal of that name that the component drives, seen as of a shape."""
-        signal = self._signals[name]
+    def signal(self, name, shape=None, which=0):
+        """The signal of that name that the component drives, seen as of a shape.
+
+        Of several of one name it is the one made first, or that of index `which` among them.
+        """
+        signal = self._signals[name][which]
         return signal if shape is None else shape(signal)
 
     def state(self, name, machine="fsm"):
@@ -93,6 +99,10 @@ class Inside:
             domain="comb", addr=address, data=data, en=Const(1), transparent_for=()
         )
         return data
+
+    def shown(self, memory):
+        """What the first read port of a memory shows."""
+        return self._built.find_subfragment(memory)._read_ports[0]._data
 
 
 class Rules:
@@ -113,13 +123,13 @@ class Rules:
         self.m.d.sync += kept.eq(value)
         return value
 
-    def kept(self, stream, name, statement=Assert):
-        """An offered payload stays offered until it is taken."""
+    def kept(self, stream, name, statement=Assert, unless=0):
+        """An offered payload stays offered until it is taken, or `unless` takes it back."""
         m = self.m
         payload = Value.cast(stream.payload)
         waiting = self.waiting[name] = Signal(name=f"{name}_waiting")
         before = Signal(len(payload), name=f"{name}_before")
-        m.d.sync += waiting.eq(stream.valid & ~stream.ready)
+        m.d.sync += waiting.eq(stream.valid & ~stream.ready & (unless == 0))
         m.d.sync += before.eq(payload)
         with m.If(waiting):
             m.d.comb += statement(stream.valid)

@@ -1,28 +1,22 @@
-"""The board's link keeps the stream contract, and loses and doubles no byte: proofs."""
+"""The board's link keeps the stream contract; its cable loses and doubles no byte: proofs."""
 
 import pytest
 from amaranth.asserts import AnySeq
 from amaranth.hdl import *
 from amaranth.lib import wiring
 
-from hw.boards import frame_receiver, frame_transmitter
+from hw.boards.frame_receiver import FrameReceiver
+from hw.boards.frame_transmitter import FrameTransmitter
 from hw.boards.framing import Stuffer, Unstuffer
+from hw.boards.link import BoardLink
 from hw.boards.uart import UartReceiver
 from hw.spec.link import ESCAPE, FLAG, MASK
+from tests.formal.frames import make_frames_small
 from tests.formal.proofs import prove
 from tests.formal.test_probing_rules import counted, equal, moves
 from tests.formal.test_stream_rules import Harness, ports_of, streams_of
 
 pytestmark = pytest.mark.formal
-
-
-@pytest.fixture
-def small_frames(monkeypatch):
-    """A window of two frames of four bytes: the control is the same, the proof is smaller."""
-    for module in (frame_receiver, frame_transmitter):
-        for name, value in (("WINDOW", 2), ("MOST_PAYLOAD", 4), ("RING", 8)):
-            monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(frame_transmitter, "SLOT_BITS", 1)
 
 
 def test_a_stuffer_sends_each_byte_once_and_an_escape_before_each_special_one(tmp_path):
@@ -110,18 +104,33 @@ def test_a_uart_receiver_keeps_its_byte_until_it_is_taken(tmp_path):
     prove(Harness(dut, [], [dut.bytes], claims), tmp_path, steps=3)
 
 
-@pytest.mark.usefixtures("small_frames")
-@pytest.mark.parametrize("name", ["receiver", "transmitter"])
-def test_an_offered_byte_stays_until_it_is_taken(name, tmp_path):
-    """Unless the receiver is told to forget it: `clear` is a register here, and stays as it is."""
-    dut = {
-        "receiver": frame_receiver.FrameReceiver,
-        "transmitter": lambda: frame_transmitter.FrameTransmitter(b"hi"),
+@pytest.mark.parametrize("name", ["receiver", "transmitter", "link"])
+def test_an_offered_byte_stays_until_it_is_taken(name, tmp_path, monkeypatch):
+    """Or, of payload for the board, until a new session begins: then none is left of the old."""
+    make_frames_small(monkeypatch)
+    dut, kept, forgotten = {
+        "receiver": lambda: _ends(FrameReceiver(), None, "payload", "clear"),
+        "transmitter": lambda: _ends(FrameTransmitter(b"hi"), "cable", None, None),
+        "link": lambda: _ends(BoardLink(b"hi"), "transmit", "commands", "restart"),
     }[name]()
 
     def claims(m, rules):
-        for port in ports_of(dut)[0]:
-            free = port is not Value.cast(dut.clear)
-            m.d.comb += port.eq(AnySeq(len(port))) if free else []
+        m.d.comb += [port.eq(AnySeq(len(port))) for port in ports_of(dut)[0]]
+        if kept is not None:
+            rules.kept(kept, "kept")
+        if forgotten is not None:
+            payload, session = forgotten
+            rules.kept(payload, "payload", unless=session)
+            began = Signal()
+            m.d.sync += began.eq(session)
+            m.d.comb += Assert(~(began & payload.valid))
 
-    prove(Harness(dut, *streams_of(dut), claims), tmp_path, steps=3)
+    prove(Harness(dut, *streams_of(dut), claims, police=False), tmp_path, steps=3)
+
+
+def _ends(dut, kept, payload, session):
+    """A part of the link; its stream that stays; its stream that a new session takes back."""
+    return (
+        dut, kept and getattr(dut, kept),
+        payload and (getattr(dut, payload), getattr(dut, session)),
+    )
