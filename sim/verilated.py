@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from sim.elaborate import RUNTIME, keep_runtime, tool_environment, use_runtime
+from sim.elaborate import tool_environment, use_runtime
 
 __all__ = ["compile_library", "OPTIMISE", "QUICK"]
 
@@ -36,10 +36,8 @@ def compile_library(text, harness, where, macros=None, optimise=OPTIMISE):
         "-pthread", "-o", library,
     ]
     _run(verilate, environment)
-    runtime = RUNTIME.with_name(f"{RUNTIME.name}-library{optimise}")
-    use_runtime(where, runtime)
+    use_runtime(where)
     _run(make, environment)
-    keep_runtime(where, runtime)
     _run(link, environment)
     return library
 
