@@ -249,7 +249,7 @@ def _draw_rtl(result: dict[str, Any]) -> Figure:
             for name, one in designs.items()
         ])
         panels[1].set_xlabel("tuples merged a second at the routed clock (log)")
-        panels[1].set_title("Two insertion engines over memory words of four tuples")
+        panels[1].set_title("Two insertion engines over memory words of as many tuples")
     return figure
 
 

@@ -111,8 +111,14 @@ SUITE: dict[str, Callable[[], Figures]] = {
 }
 
 
-#: The two ways to insert: what they are called in `SUITE` and in the results of sim.pnr.
-DESIGNS = {"one wide merger": "insertion_wide_4", "8 narrow mergers": "insertion_narrow_4"}
+#: The two ways to insert, by tuples of a memory word, which is what the wide merger takes a cycle:
+#: what they are called in `SUITE` and in the results of sim.pnr.
+DESIGNS = {
+    "one wide merger, words of 4": "insertion_wide_4",
+    "8 narrow mergers, words of 4": "insertion_narrow_4",
+    "one wide merger, words of 8": "insertion_wide_8",
+    "8 narrow mergers, words of 8": "insertion_narrow_8",
+}
 
 
 def side_by_side(cycles: dict[str, Figures]) -> dict[str, dict[str, Any]]:

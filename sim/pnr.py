@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from amaranth.hdl import Cat, Module, Signal, Value
@@ -34,6 +35,8 @@ from sim.elaborate import short_verilog
 __all__ = ["DESIGNS", "place_and_route", "run"]
 
 TUPLE = tuple_layout(JoinParams())
+#: The routed core's sizes with memory words of 8 tuples.
+ROUTED_8 = replace(ROUTED, lanes=8, partitions=ROUTED.subwindow // 8)
 #: What `run` routes: name -> a function that makes the component.
 DESIGNS = {
     "merger": lambda: Merger(TUPLE),
@@ -44,6 +47,8 @@ DESIGNS = {
     "word_prober": lambda: WordProber(ROUTED, 13),
     "insertion_wide_4": lambda: InsertionEngine(ROUTED, 13, 8, "wide"),
     "insertion_narrow_4": lambda: InsertionEngine(ROUTED, 13, 8, "narrow"),
+    "insertion_wide_8": lambda: InsertionEngine(ROUTED_8, 12, 7, "wide"),
+    "insertion_narrow_8": lambda: InsertionEngine(ROUTED_8, 12, 7, "narrow"),
     "core_wide": lambda: BlockCore(ROUTED, slots=ROUTED_SLOTS, design="wide"),
     "core_narrow": lambda: BlockCore(ROUTED, slots=ROUTED_SLOTS, design="narrow"),
 }

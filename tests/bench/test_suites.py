@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bench import report, suites
+from bench import report, rtl_cycles, suites
 from bench.feed import Feed
 from bench.figures import figure
 from bench.incremental import BTreesPeer, SortedListPeer
@@ -29,6 +29,7 @@ from bench.peers import (
 from bench.pictures import draw
 from bench.rounds import best_in_turn
 from bench.workload import BandWorkload
+from sim import pnr
 
 PEERS = [
     ResortPeer, DuckDBPeer, DuckDBBuckets, DuckDBReadyBuckets, DuckDBPairs, PolarsPeer,
@@ -246,6 +247,23 @@ def test_the_rtl_suite_has_every_part(results):
     assert found["figures"][0]["name"] == "merger: tuples a cycle" and found["figures"][0]["holds"]
     assert {"merger: MHz", "wide_merger_4: MHz"} <= {one["name"] for one in found["figures"]}
     assert found["library"]["cycles"] > 100 and found["library"]["holds"] is None
+
+
+def test_insertion_designs_are_compared_by_what_their_clocks_make_of_their_cycles(
+    tmp_path, monkeypatch
+):
+    names = rtl_cycles.DESIGNS.values()
+    assert {f"{name}_block" for name in names} <= rtl_cycles.SUITE.keys()
+    assert set(names) <= pnr.DESIGNS.keys()
+    clocks = dict(zip(names, (140.0, 70.0, 110.0), strict=False))  # the last one is not routed
+    routed = [{"design": name, "luts": 9, "mhz": mhz} for name, mhz in clocks.items()]
+    monkeypatch.setattr(rtl_cycles, "ROUTED", tmp_path / "pnr.json")
+    (tmp_path / "pnr.json").write_text(json.dumps({"results": routed}))
+    kinds = {"uniform": {"tuples_a_cycle": 4.0}, "equal": {"tuples_a_cycle": 3.5}}
+    table = rtl_cycles.side_by_side({f"{name}_block": kinds for name in names})
+    assert [one["tuples_a_cycle"] for one in table.values()] == [3.5] * 4
+    rates = [one.get("tuples_a_second") for one in table.values()]
+    assert rates == [490_000_000, 245_000_000, 385_000_000, None]
 
 
 @pytest.mark.slow
