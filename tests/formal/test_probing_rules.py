@@ -17,7 +17,7 @@ from hw.rtl.searcher import Searcher
 from hw.rtl.seeker import Seeker
 from hw.rtl.word_prober import WordProber
 from hw.spec import JoinParams
-from tests.formal.proofs import Assert, Assume, check, prove
+from tests.formal.proofs import Assert, Assume, Inside, check, prove
 from tests.formal.test_stream_rules import Harness, streams_of
 
 pytestmark = pytest.mark.formal
@@ -113,6 +113,24 @@ def test_a_boundary_generator_answers_each_key_once_for_each_band(tmp_path):
         came = counted(m, "came", Mux(key, 2, end))
         went = counted(m, "went", moves(dut.bounds))
         equal(m, came + dut.band, went + inside)
+
+    prove(Harness(dut, [dut.probes], [dut.bounds], claims), tmp_path)
+
+
+def test_a_boundary_generator_answers_each_interval_once(tmp_path):
+    """Of an explicit interval the first key waits for the second."""
+    dut = BoundaryGenerator(SMALL)
+    second = Inside(dut).signal("second")
+
+    def claims(m, rules):
+        m.d.comb += dut.explicit.eq(1)
+        offered = dut.probes.payload
+        m.d.comb += Assume(~(dut.probes.valid & offered.end & second))
+        came = counted(m, "came", Mux(moves(dut.probes), 1 + offered.end, 0))
+        went = counted(m, "went", Mux(moves(dut.bounds), 2, 0))
+        inside = in_buffer(m, dut.out) + sum(stage.valid for stage in dut.stages)
+        equal(m, came, went + 2 * inside + second)
+        m.d.comb += Assert(dut.band == 0)
 
     prove(Harness(dut, [dut.probes], [dut.bounds], claims), tmp_path)
 

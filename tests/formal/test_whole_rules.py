@@ -14,7 +14,8 @@ from hw.rtl.nested_loop_core import NestedLoopCore
 from hw.rtl.sdram import ULX3S_CHIP
 from hw.rtl.sdram_core import SdramCore
 from hw.spec.commands import Opcode
-from tests.formal.proofs import Inside, prove
+from tests.formal.proofs import Inside, check, prove
+from tests.formal.test_engine_rules import is_sound
 from tests.formal.test_probing_rules import SMALL, counted, equal, in_queue, moves
 from tests.formal.test_stream_rules import Harness, streams_of
 
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.formal
 
 BLOCKS = replace(SMALL, partitions=8, probers=2)
 TWO_CORES = replace(BLOCKS, cores=2)
+REST = 16
 CHIP = replace(ULX3S_CHIP, row_bits=2, column_bits=4)
 
 CORES = {
@@ -108,3 +110,23 @@ def test_an_engine_passes_on_each_word_once_and_ends_one_answer_for_each_command
 
     harness = Harness(dut, [dut.words], [dut.answers], claims, police=False)
     prove(harness, tmp_path, steps=3)
+
+
+def test_an_engine_that_is_fed_and_drained_never_rests_long(tmp_path):
+    """Bounded: no deadlock in the first cycles, with at most one comparison for each probe."""
+    one_band = replace(TWO_CORES, bands=1)
+    dut = Engine(one_band, lambda: NestedLoopCore(one_band))
+
+    def claims(m, rules):
+        m.d.comb += dut.restart.eq(0)
+        for core in dut.cores:
+            few = (core.scan <= 1) & (core.commands.payload.band_count == 1)
+            m.d.comb += Assume(~core.commands.valid | few)
+        m.d.comb += Assume(dut.words.valid & dut.answers.ready)
+        m.d.comb += Assume(is_sound(dut.words.payload))
+        idle = Signal(5)
+        m.d.sync += idle.eq(Mux(moves(dut.words) | dut.answers.valid, 0, idle + 1))
+        m.d.comb += Assert(idle < REST)
+
+    harness = Harness(dut, [dut.words], [dut.answers], claims, police=False)
+    check(harness, tmp_path, 28)
