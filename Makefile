@@ -52,7 +52,7 @@ browser:
 		>/dev/null 2>&1; } || echo "No Chromium here (Debian: apt-get install chromium):" \
 		"the test of the page in a browser is left out."
 
-test: setup browser  ## everything: ruff, mypy, all tests
+test: setup browser  ## everything: ruff, mypy, all tests by WORKERS=3 processes
 	$(RUN) ruff check
 	$(RUN) mypy $(PACKAGES)
 	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
