@@ -293,6 +293,35 @@ INLINE uint rebound_down(__global const key_t *index, uint least, uint most, key
     return first + bound(index + first, most - first, x, true);
 }
 
+// Old tuples to a new one, on average, up to which `move` goes through them line by line.
+#define NEAR 96u
+
+// Moves up from the end what lies from `zone` on, line by line: the old tuples behind the last new
+// one, and that one before them, or a whole line of old ones. As in merge_line, what is written too
+// much is written over by what comes next, and nothing has to be guessed. Ends where less than a
+// line of either is left.
+INLINE void move_lines(__global key_t *keys, __global uint *rids, __global const key_t *batch,
+                       __global const uint *batch_rids, uint zone, uint first_j, uint most,
+                       uint *stop, uint *j)
+{
+    uint to = *stop, new_j = *j, floor_j = most_of(first_j, FAN - 1);
+    for (uint line = 0; line < most && to >= zone + FAN && new_j > floor_j; line++) {
+        uint from = to - FAN;
+        key16_t old = LOAD16(key, keys + from);
+        uint16 old_rids = LOAD16(uint, rids + from);
+        key_t new = batch[new_j - 1];
+        uint run = FAN - bound_in(old, new, true);
+        STORE16(key, old, keys + from + new_j);
+        STORE16(uint, old_rids, rids + from + new_j);
+        to -= run;
+        keys[to + new_j - 1] = new;
+        rids[to + new_j - 1] = batch_rids[new_j - 1];
+        new_j -= run < FAN;
+    }
+    *stop = to;
+    *j = new_j;
+}
+
 // The mergers, in place. Requires what `save` left, unless there is one piece. One item to one
 // piece.
 // Task: array, batch, rids of the batch, number of those, splits, zones, their rids, room of a zone.
@@ -324,10 +353,17 @@ __kernel void move(POOL, ulong tasks_place)
         last = splits[2 + piece];
     }
     uint zone = zone_end(first), stop = last.i, j = last.j;
-    uint entry = (stop + FAN - 1) / FAN;
     uint line[BLOCK], place[BLOCK];
     if (piece == pieces - 1)
         pad(keys, array, index, stop + j);
+    if (stop - zone <= NEAR * (j - first.j)) {
+        for (uint written = 0; written != stop + j;) {
+            written = stop + j;
+            move_lines(keys, rids, batch, batch_rids, zone, first.j, 8 * BLOCK, &stop, &j);
+            index_keys(keys, array, index, stop + j, written);
+        }
+    }
+    uint entry = (stop + FAN - 1) / FAN;
     for (bool above_zone = true; above_zone && j > first.j;) {
         uint n = least(BLOCK, j - first.j), written = stop + j, below = stop;
         for (uint k = 0; k < n; k++) {
