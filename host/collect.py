@@ -40,12 +40,21 @@ class Collector:
     def counts(self, prepared: Prepared, found: Found) -> np.ndarray:
         """Pairs that each tuple completed, by its place in the batch's order of arrival."""
         for hits in found.hits:
-            found.counted[hits.probe.side][:] += (
-                hits.counts(CHUNK_PAIRS) if self.check is None else self._checked_counts(hits)
+            found.count(
+                hits.probe.side,
+                hits.counts(CHUNK_PAIRS) if self.check is None else self._checked_counts(hits),
             )
-        counts = np.zeros(len(prepared), np.int64)
+        written = sum(
+            len(batch.order)
+            for batch, counted in zip(prepared.sides, found.counted, strict=True)
+            if counted is not None
+        )
+        # What is written whole need not be cleared.
+        room = np.empty if written == len(prepared) else np.zeros
+        counts: np.ndarray = room(len(prepared), np.int64)
         for batch, counted in zip(prepared.sides, found.counted, strict=True):
-            batch.spread_sorted(counted, counts)
+            if counted is not None:
+                batch.spread_sorted(counted, counts)
         return counts
 
     def totals(self, found: Found) -> None:

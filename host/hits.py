@@ -13,6 +13,7 @@ from host.preprocess import SideBatch
 from host.stretches import edges_of
 from host.totals import Totals
 from host.views import Seen, Span
+from hw.spec.tuples import Side
 from hw.spec.windows import Coverage, Sight, coverage
 
 __all__ = ["Found", "Hits"]
@@ -152,11 +153,16 @@ class Hits:
 class Found:
     """What a batch found.
 
-    counted  for each stream, matches of its sorted probes that the engines only counted
+    counted  for each stream, matches of its sorted probes that were only counted; None is no match
     totals   for each stream, its probes' measures over those
     hits     the others: those of a stream's probes come oldest subwindow first
     """
 
-    counted: tuple[np.ndarray, np.ndarray]
     totals: tuple[Totals, Totals]
+    counted: list[np.ndarray | None] = field(default_factory=lambda: [None, None])
     hits: list[Hits] = field(default_factory=list)
+
+    def count(self, side: Side, matches: np.ndarray) -> None:
+        """Add matches of each sorted probe of a stream; the array is not the caller's any more."""
+        before = self.counted[side]
+        self.counted[side] = matches if before is None else before + matches

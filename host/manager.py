@@ -80,13 +80,10 @@ class JoinManager:
 
     def _found(self, prepared: Prepared, counting: bool) -> Found:
         probes = [self._probes(batch) for batch in prepared.sides]
-        found = Found(
-            (np.zeros(len(probes[0]), np.int64), np.zeros(len(probes[1]), np.int64)),
-            (
-                Totals(len(probes[0]), self.measures[Side.RIGHT]),
-                Totals(len(probes[1]), self.measures[Side.LEFT]),
-            ),
-        )
+        found = Found((
+            Totals(len(probes[0]), self.measures[Side.RIGHT]),
+            Totals(len(probes[1]), self.measures[Side.LEFT]),
+        ))
         if counting and self._summaries.find(prepared, probes, found):
             return found
         seen = [Seen(self.window, batch) for batch in prepared.sides]
@@ -130,7 +127,7 @@ class JoinManager:
 
         def answer(found: Found) -> None:
             for _, count in counts:
-                found.counted[batch.side][:] += count.result()
+                found.count(batch.side, count.result())
             for measure, total in totals:
                 found.totals[batch.side].add(measure, total.result())
             hits = []

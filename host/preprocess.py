@@ -100,8 +100,9 @@ class SideBatch:
             return self._keyed_twice(keys, order + (self.first - base), chosen)
         if chosen is None and self.words is not None:
             # The rid is the upper half, in which nothing is carried from the key.
-            moved: np.ndarray = self.words + np.uint64((self.first - base) << 32)
-            return moved.view(tuple_dtype(32))
+            words, moved = self.words, (self.first - base) << 32
+            tuples: np.ndarray = words + np.uint64(moved) if moved else words
+            return tuples.view(tuple_dtype(32))
         result = np.empty(len(order), tuple_dtype(keys.dtype.itemsize * 8))
         result["key"] = keys
         result["rid"] = order + (self.first - base)

@@ -8,26 +8,27 @@ __all__ = ["radix_sorted"]
 _DIGITS = 1 << 11
 _LOW = np.uint32(_DIGITS - 1)
 _SIGN = np.uint32(1 << 31)
+_NONE = np.empty(0, np.int64)
 
 
 def radix_sorted(
-    keys: np.ndarray, offsets: np.ndarray
+    keys: np.ndarray, offsets: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Offsets by (key, place), their keys, and both in one uint64, the offset above the key.
 
-    int32 keys; offsets ascend and fit 32 bits.
+    int32 keys; offsets ascend and fit 32 bits, without them they are the places.
     """
     count = len(keys)
     order, ascending = np.empty(count, np.int64), np.empty(count, np.int32)
     tuples, spare = np.empty(count, np.uint64), np.empty(count, np.uint64)
-    _sort(keys, offsets, order, ascending, tuples, spare)
+    _sort(keys, _NONE if offsets is None else offsets, order, ascending, tuples, spare)
     return order, ascending, tuples
 
 
 @njit(cache=True, nogil=True)
 def _sort(keys, offsets, order, ascending, tuples, spare):  # type: ignore[no-untyped-def]
     """Digits of 11, 11 and 10 bits, the least first, which keeps equal keys as they came."""
-    count = np.uint64(len(keys))
+    count, placed = np.uint64(len(keys)), len(offsets) < len(keys)
     starts = np.zeros((3, _DIGITS), np.uint32)
     for i in range(count):
         word = np.uint32(keys[i]) ^ _SIGN
@@ -44,7 +45,8 @@ def _sort(keys, offsets, order, ascending, tuples, spare):  # type: ignore[no-un
         word = np.uint32(keys[i]) ^ _SIGN
         place = starts[0, word & _LOW]
         starts[0, word & _LOW] = place + np.uint32(1)
-        tuples[place] = (np.uint64(offsets[i]) << np.uint64(32)) | np.uint64(word)
+        offset = np.uint64(i) if placed else np.uint64(offsets[i])
+        tuples[place] = (offset << np.uint64(32)) | np.uint64(word)
     for i in range(count):
         middle = np.uint32(tuples[i] >> np.uint64(11)) & _LOW
         place = starts[1, middle]

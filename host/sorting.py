@@ -28,12 +28,14 @@ class Sorted(NamedTuple):
 
 def sorted_by_key(keys: np.ndarray, matchable: np.ndarray) -> Sorted:
     """The matchable tuples."""
-    offsets = np.arange(len(keys)) if matchable.all() else np.flatnonzero(matchable)
-    keys = keys if len(offsets) == len(keys) else keys[offsets]
+    whole = bool(matchable.all())
+    offsets = None if whole else np.flatnonzero(matchable)
+    keys = keys if offsets is None else keys[offsets]
     if keys.dtype.itemsize == 4 and len(keys) >= _LARGE_BATCH and len(matchable) < 1 << 31:
         from host.radix import radix_sorted
 
         return Sorted(*radix_sorted(keys, offsets))
+    offsets = np.arange(len(keys)) if offsets is None else offsets
     if keys.dtype.itemsize == 4 and len(matchable) < 1 << 31:
         # One sort of packed words is several times faster than an argsort.
         packed = keys.astype(np.int64)

@@ -65,7 +65,7 @@ class Summaries:
     def _add(self, question: Question, summary: Summary, found: Found) -> None:
         counts, totals = summary
         side = question.probes.side
-        found.counted[side][:] += counts
+        found.count(side, counts)
         asked = dict(zip(question.measures, totals, strict=True))
         for measure in self._measures[side.other]:
             found.totals[side].add(measure, asked.get(measure, counts))

@@ -144,7 +144,8 @@ class Pool:
 
         slab, offset = place >> 56, place & ((1 << 56) - 1)
         if data.nbytes:
-            cl.enqueue_copy(self.queue, self.slabs[slab], data, dst_offset=offset)
+            contiguous = np.ascontiguousarray(data)
+            cl.enqueue_copy(self.queue, self.slabs[slab], contiguous, dst_offset=offset)
 
     def launch(self, kernel: Any, items: tuple[int, ...], *arguments: int) -> None:
         """Queue a kernel that takes the pool and then those arguments; one item to a group.

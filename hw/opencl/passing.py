@@ -35,11 +35,11 @@ class PassingBatch(Subwindow):
         self.main_version += 1
         for column in self.columns.values():
             column.uploaded = 0
-        keys = np.ascontiguousarray(tuples["key"])
-        self._pool.fill(self.rids, np.ascontiguousarray(tuples["rid"]))
+        keys = tuples["key"]
+        self._pool.fill(self.rids, tuples["rid"])
         self._fill(main.keys, keys)
         for level in range(main.depth):
-            keys = np.ascontiguousarray(keys[::FAN])
+            keys = keys[::FAN]
             self._fill(main.index + int(main.levels[level]) * keys.itemsize, keys)
 
     def _fill(self, place: int, keys: np.ndarray) -> None:

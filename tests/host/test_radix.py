@@ -24,3 +24,12 @@ def test_keys_ascend_and_equal_ones_keep_their_order(count, low, high):
     tuples = both.view(tuple_dtype(32))
     assert tuples["key"].tolist() == ascending.tolist()
     assert tuples["rid"].tolist() == order.tolist()
+
+
+def test_without_offsets_they_are_the_places():
+    keys = np.random.default_rng(3).integers(-9, 9, 4_000).astype(np.int32)
+    for found, expected in zip(
+        radix_sorted(keys), radix_sorted(keys, np.arange(len(keys))), strict=True
+    ):
+        assert found.tolist() == expected.tolist()
+    assert [len(found) for found in radix_sorted(keys[:0])] == [0, 0, 0]
