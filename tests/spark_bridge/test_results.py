@@ -69,7 +69,7 @@ def test_one_join_may_be_asked_for_twice(streams):
         for _ in range(2)
     )
     found = streams.results(one.union(two).union(one))
-    streams.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    streams.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(600_000)
     streams.spark.streams.removeListener(listener)
     wanted = run_join(BAND, "rows 30", *(readings(sum(CUTS), seed) for seed in range(2)),
                       [(cut, cut) for cut in CUTS])
@@ -193,7 +193,7 @@ def test_progress_is_observed_listed_and_served(streams):
         query = streams.run(stream_join(
             streams.stream("left"), streams.stream("right"), BAND, "rows 30", workers=2,
             state_dir=streams.state))
-        streams.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        streams.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(600_000)
         served = json.loads(urllib.request.urlopen(page.url + "joins.json").read())
         html = urllib.request.urlopen(page.url).read().decode()
         with pytest.raises(urllib.error.HTTPError, match="404"):
