@@ -25,8 +25,9 @@ from hw.spec.windows import TimeWindow, Window
 __all__ = ["Prepared", "SideBatch", "Preprocessor"]
 
 
-#: Tuples from which on the streams of a batch are prepared by a thread each.
-_LARGE_BATCH = 1 << 13
+#: Tuples from which on the streams of a batch are prepared by a thread each. Below, the other one
+#: is waited for longer than it works: what the engine still stores keeps the processors busy.
+_LARGE_BATCH = 1 << 17
 
 
 @dataclass(frozen=True)

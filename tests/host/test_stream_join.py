@@ -700,3 +700,23 @@ def test_a_hundred_million_pairs_of_one_batch_fit_in_little_memory(options):
     assert counted == (1 if "emit=counts" in options else pairs)
     assert largest_mb <= 64
     assert grown_mb <= 300
+
+
+def test_streams_of_large_batches_are_prepared_side_by_side():
+    """As large as the option allows or small, a batch gives the same counts."""
+    random = np.random.default_rng(8)
+    schema = pa.schema([("x", pa.int32())])
+    left, right = (
+        pa.record_batch([random.integers(0, 1 << 30, 70_000).astype(np.int32)], schema=schema)
+        for _ in range(2)
+    )
+    matches = []
+    for batch in (1 << 17, 1 << 13):
+        with host.StreamJoin(
+            on="ABS(l.x - r.x) <= 20000", window="rows 300000", left=schema, right=schema,
+            backend="numpy", emit="counts", batch=batch,
+        ) as join:
+            results = [*join.push(left, right), *join.finish()]
+        matches.append(pa.Table.from_batches(results).column("matches").to_pylist())
+    assert matches[0] == matches[1]
+    assert sum(matches[0]) > 70_000
