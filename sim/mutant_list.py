@@ -56,6 +56,10 @@ TESTS = {
     "nested_loop_core": [
         ["tests/rtl/test_nested_loop_core.py"], ["tests/formal/test_nested_loop_rules.py"],
     ],
+    "engine": [
+        ["tests/rtl/test_engine.py"],
+        ["tests/formal/test_whole_rules.py", "-k", "ends_one or answer and nested"],
+    ],
     "frame_receiver": [
         ["tests/boards/test_frame_receiver.py"], ["tests/formal/test_receiver_rules.py"],
     ],
