@@ -122,7 +122,7 @@ class SdramMemory(wiring.Component):
         most = {"command": self._cycles("power_up") + 1, "refresh": self._cycles("refresh_every")}
         for name in ("close", "recover", "activate", "column", "write"):
             most[name] = 2 * self.beats + self._cycles("cycle")
-        self.left = {name: self._countdown(m, name, cycles) for name, cycles in most.items()}
+        self.waits = {name: self._countdown(m, name, cycles) for name, cycles in most.items()}
         m.submodules.counter = self.counter = BurstCounter(self.address_bits)
         m.submodules.writes = self.writes = Queue(
             write_layout(self.word, self.address_bits), self.RUN
@@ -137,18 +137,26 @@ class SdramMemory(wiring.Component):
 
     @staticmethod
     def _countdown(m, name, most):
-        """Cycles that are left; set by `_wait` it goes down to 0 by itself."""
+        """Cycles that are left, and whether any are; set by `_wait` they go down to 0 by
+        themselves. A register of its own says so, because every command waits for it.
+        """
         left = Signal(range(most), name=f"left_{name}")
-        with m.If(left != 0):
-            m.d.sync += left.eq(left - 1)
-        return left
+        waits = Signal(name=f"waits_{name}")
+        with m.If(waits):
+            m.d.sync += [left.eq(left - 1), waits.eq(left != 1)]
+        return left, waits
 
     def _cycles(self, name):
         return self.timing.cycles(name, self.hertz)
 
     def _wait(self, m, name, cycles):
         """The counter `name` is 0 again for a command `cycles` after the one of this cycle."""
-        m.d.sync += self.left[name].eq(max(0, cycles - 1))
+        left, waits = self.waits[name]
+        m.d.sync += [left.eq(max(0, cycles - 1)), waits.eq(cycles > 1)]
+
+    def _over(self, *names):
+        """Whether nothing of that is waited for any more."""
+        return ~Cat(self.waits[name][1] for name in names).any()
 
     def _accept(self, m):
         """Requests and writes come in; a request only when all writes before it are on their way.
@@ -159,11 +167,14 @@ class SdramMemory(wiring.Component):
         requests, writes = self.read.requests, self.write.writes
         bursts = self.counter.bursts
         dry = Signal()
-        m.d.comb += dry.eq(~self.writes.o.valid)
+        # By what came in, not by what has reached the queue's other end.
+        m.d.comb += dry.eq(self.writes.level == 0)
         m.d.comb += bursts.payload.eq(requests.payload)
         m.d.comb += bursts.valid.eq(requests.valid & dry)
         m.d.comb += requests.ready.eq(bursts.ready & dry)
-        held = requests.valid & bursts.ready
+        # A cycle later, because whether the counter is free is known late, and who writes is far.
+        held = Signal()
+        m.d.sync += held.eq(requests.valid & bursts.ready)
         m.d.comb += self.writes.i.payload.eq(writes.payload)
         m.d.comb += self.writes.i.valid.eq(writes.valid & ~held)
         m.d.comb += writes.ready.eq(self.writes.i.ready & ~held)
@@ -183,24 +194,24 @@ class SdramMemory(wiring.Component):
             with m.State("POWER"):
                 self._wait(m, "command", self._cycles("power_up") + 1)
                 m.next = "CLOSE"
-            with m.State("CLOSE"), m.If(self.left["command"] == 0):
+            with m.State("CLOSE"), m.If(self._over("command")):
                 self._tell(m, Command.PRECHARGE, address=1 << 10)
                 self._wait(m, "command", self._cycles("precharge"))
                 m.next = "REFRESH"
-            with m.State("REFRESH"), m.If(self.left["command"] == 0):
+            with m.State("REFRESH"), m.If(self._over("command")):
                 self._tell(m, Command.REFRESH)
                 self._wait(m, "command", self._cycles("refresh"))
                 m.d.sync += refreshes.eq(refreshes + 1)
                 with m.If(refreshes == 7):
                     m.next = "MODE"
-            with m.State("MODE"), m.If(self.left["command"] == 0):
+            with m.State("MODE"), m.If(self._over("command")):
                 # Sequential bursts of a word, for reads and for writes.
                 self._tell(m, Command.MODE, address=self.timing.cas << 4 | exact_log2(self.beats))
                 self._wait(m, "command", self.timing.mode_cycles)
                 self._wait(m, "refresh", self._cycles("refresh_every"))
                 m.next = "READY"
             with m.State("READY"):
-                m.d.comb += self.ready.eq(self.left["command"] == 0)
+                m.d.sync += self.ready.eq(1)
 
     def _fetch(self, m):
         """Data come `cas` cycles behind their command on the pins; words of them are queued."""
@@ -240,19 +251,19 @@ class SdramMemory(wiring.Component):
         opened = Signal()
         where = Signal.like(place)
         due = Signal()
-        m.d.comb += due.eq(self.left["refresh"] == 0)
-        may_close = Cat(self.left[name] for name in ("close", "recover", "column")) == 0
-        with m.If(self.left["command"] != 0):
+        m.d.comb += due.eq(self._over("refresh"))
+        may_close = self._over("close", "recover", "column")
+        with m.If(~self._over("command")):
             pass
         with m.Elif(opened & (due | (wanted & (where != place)))), m.If(may_close):
             self._tell(m, Command.PRECHARGE, address=1 << 10)
             self._wait(m, "command", self._cycles("precharge"))
             m.d.sync += opened.eq(0)
-        with m.Elif(due), m.If(self.left["activate"] == 0):
+        with m.Elif(due), m.If(self._over("activate")):
             self._tell(m, Command.REFRESH)
             self._wait(m, "command", self._cycles("refresh"))
             self._wait(m, "refresh", self._cycles("refresh_every") - 32)
-        with m.Elif(wanted & ~opened), m.If(self.left["activate"] == 0):
+        with m.Elif(wanted & ~opened), m.If(self._over("activate")):
             self._tell(m, Command.ACTIVATE, bank=bank, address=row)
             m.d.sync += [opened.eq(1), where.eq(place)]
             self._wait(m, "command", self._cycles("activate"))
@@ -282,12 +293,12 @@ class SdramMemory(wiring.Component):
         """The burst of a word, when the data pins are free for it."""
         beats = self.beats
         column = Cat(C(0, exact_log2(beats)), target[: self.words_of_row])
-        with m.If(writing & (self.left["column"] == 0) & (self.left["write"] == 0)):
+        with m.If(writing & self._over("column", "write")):
             self._tell(m, Command.WRITE, bank=bank, address=column)
             m.d.comb += self.writes.o.ready.eq(1)
             self._wait(m, "column", beats)
             self._wait(m, "recover", beats + self._cycles("recover"))
-        with m.If(~writing & (self.left["column"] == 0)):
+        with m.If(~writing & self._over("column")):
             self._tell(m, Command.READ, bank=bank, address=column)
             m.d.comb += [self.counter.addresses.ready.eq(1), self.reads_now.eq(1)]
             self._wait(m, "column", beats)

@@ -81,6 +81,14 @@ def test_bursts_bring_what_was_written_across_rows_and_banks(bits, pause):
     assert wrote_and_read(dut, bits, bursts, pause) == expected
 
 
+@pytest.mark.parametrize("bits", [16, 128])
+def test_a_word_that_is_asked_for_at_once_is_the_one_that_was_written(bits):
+    dut = Wired(bits)
+    bursts = [(7, 1), (9, 1), (11, 2)]
+    expected = [value_of(a, bits) for begin, n in bursts for a in range(begin, begin + n)]
+    assert wrote_and_read(dut, bits, bursts) == expected
+
+
 def test_rows_are_refreshed_at_rest_and_at_work():
     dut = Wired(32)
     bursts = [(n % 4 * 60, 50) for n in range(8)]
