@@ -38,7 +38,7 @@ COMPARISONS = 0.95
 #: Of the chip: LUTs and block RAMs that a bitstream may take; MHz that it must reach.
 CHIP = {"luts": 83_640, "brams": 208}
 SHARES = {"luts": 0.85, "brams": 0.90}
-CLOCKS = {"ulx3s": 80.0, "ecpix5": 125.0}
+CLOCKS = {"ulx3s": 80.0, "ecpix5": 125.0, "ulx3s-sdram": 65.0}
 LINK, FRAMES = 0.95, 200
 FAULTS, FAULTS_FILE = 1_000_000, Path(__file__).with_name("results") / "faults.json"
 #: Watts at rest: core current of an LFE5U-85F in standby at 25 degrees (212 mA, at 1.1 V; with

@@ -49,7 +49,8 @@ def _only_board() -> str:
 
 
 def _load(name: str, entry: Bitstream, permanent: bool) -> None:
-    command = [_loader(), "-b", name, *(["-f"] if permanent else []), str(FOLDER / entry.file)]
+    board = entry.device["loader"]
+    command = [_loader(), "-b", board, *(["-f"] if permanent else []), str(FOLDER / entry.file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]

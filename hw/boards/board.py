@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from amaranth.vendor import LatticeECP5Platform
 
 from hw.boards.clock import Pll
+from hw.boards.floorplan import Plan
 from hw.rtl.sdram import SdramTiming
 from hw.spec import JoinParams
 from hw.spec.link import BAUD
@@ -21,6 +22,7 @@ class Board:
     """All that tells one board from another.
 
     name      as in `make bitstream BOARD=name` and the names of bitstreams
+    loader    openFPGALoader's name of it
     platform  makes its description from amaranth-boards
     clock     the pin that its oscillator drives
     pll       what is made of it: the clock of everything inside
@@ -31,9 +33,11 @@ class Board:
     sdram     its chip, where that holds the main arrays; it serves one core
     seed      of placement, the best of those that were tried
     router    options of routing that go with it
+    blocks    where block RAM lies, as far as the placer is not to choose
     """
 
     name: str
+    loader: str
     platform: Callable[[], LatticeECP5Platform]
     clock: Pin
     pll: Pll
@@ -44,6 +48,7 @@ class Board:
     sdram: SdramTiming | None = None
     seed: int = 1
     router: str = ""
+    blocks: Plan | None = None
 
     def __post_init__(self) -> None:
         if self.sdram and self.params.cores != 1:

@@ -21,6 +21,7 @@ from hw.bitstreams import FOLDER, forget, read_manifest, register
 from hw.boards.board import Board
 from hw.boards.chip import Chip
 from hw.boards.ecpix5 import ECPIX5
+from hw.boards.floorplan import constrain
 from hw.boards.ulx3s import ULX3S, ULX3S_SDRAM
 from hw.rtl.digest import gateware_digest
 from hw.rtl.engine_words import head_layout
@@ -67,7 +68,7 @@ def build(board: Board, seeds, folder: Path = FOLDER) -> Path:
     digest = design_digest(board)
     tried = {}
     for seed in seeds:
-        made = _run(_plan(replace(board, seed=seed), digest))
+        made = _run(_plan(replace(board, seed=seed), digest), board.blocks)
         tried[seed] = made["facts"]["mhz"]
         print(f"{board.name}: seed {seed}, {tried[seed]} MHz", file=sys.stderr, flush=True)
         if made["facts"]["mhz"] * 1e6 >= board.pll.hertz:
@@ -77,11 +78,18 @@ def build(board: Board, seeds, folder: Path = FOLDER) -> Path:
     )
 
 
-def _run(plan):
+def _run(plan, blocks):
     """Run the tools; the bitstream, the timing report and what is known of them."""
     with tempfile.TemporaryDirectory(prefix="bitstream-") as directory:
         root = Path(directory)
-        plan.execute_local(root, run_script=True)
+        # The script twice, of which the first run ends behind synthesis and the second begins
+        # there: between them the netlist is told where its blocks lie.
+        plan.execute_local(root, env=os.environ | {"NEXTPNR_ECP5": "true", "ECPPACK": "true"})
+        if blocks:
+            netlist = json.loads((root / "top.json").read_text())
+            constrain(netlist, blocks)
+            (root / "top.json").write_text(json.dumps(netlist))
+        plan.execute_local(root, env=os.environ | {"YOSYS": "true"})
         _check_constraints((root / "top.tim").read_text())
         report = json.loads((root / "report.json").read_text())
         achieved = min(clock["achieved"] for clock in report["fmax"].values())
@@ -123,7 +131,10 @@ def _keep(board, digest, seed, made, folder):
     path = register(
         digest, made["bits"], name=board.name, suffix=".bit", kind="board",
         params=asdict(board.params),
-        device={"board": board.name, "chip": f"{platform.device}-{platform.speed}"},
+        device={
+            "board": board.name, "loader": board.loader,
+            "chip": f"{platform.device}-{platform.speed}",
+        },
         tools={name: importlib.metadata.version(name) for name in _PACKAGES}, facts=facts,
         folder=folder,
     )

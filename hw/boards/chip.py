@@ -68,7 +68,16 @@ class Chip(Elaboratable):
 
     @staticmethod
     def _connect_sdram(m, platform, pins):
-        """The chip's pins; it is clocked half a period late, so that pins are stable by then."""
+        """The chip's pins; it is clocked half a period late, so that pins are stable by then.
+
+        It drives a datum from `tAC` behind one of its edges until `tOH` behind the next, and both
+        come later here by the way out of its clock and the way in of the data, which nobody knows
+        well. The falling edge of the clock here comes before that next edge, so that only their
+        sum and `tAC` must be less than a period; at the rising edge behind it the datum might be
+        gone already.
+        """
+        m.domains.falling = ClockDomain(clk_edge="neg", reset_less=True, local=True)
+        m.d.comb += ClockSignal("falling").eq(ClockSignal("sync"))
         port = platform.request("sdram", 0, dir="-")
         command = pins.command.as_value()
         outputs = {
@@ -81,4 +90,5 @@ class Chip(Elaboratable):
         m.submodules.sdram_clk = clock = io.DDRBuffer("o", port.clk)
         m.d.comb += [clock.o[0].eq(0), clock.o[1].eq(1)]
         m.submodules.sdram_dq = data = io.Buffer("io", port.dq)
-        m.d.comb += [data.o.eq(pins.dq_o), data.oe.eq(pins.dq_oe), pins.dq_i.eq(data.i)]
+        m.d.comb += [data.o.eq(pins.dq_o), data.oe.eq(pins.dq_oe)]
+        m.d.falling += pins.dq_i.eq(data.i)

@@ -10,6 +10,7 @@ __all__ = ["ECPIX5"]
 
 ECPIX5 = Board(
     name="ecpix5",
+    loader="ecpix5",
     platform=ECPIX585Platform,
     clock=("clk100", 0, None),
     # 625 MHz / 5 = 125 MHz.

@@ -20,7 +20,7 @@ from hw.rtl.layouts import fields_of
 #: Of the chip of both boards.
 LUTS, BRAMS = 83_640, 208
 #: MHz that are asked of a board.
-CLOCKS = {"ulx3s": 80, "ecpix5": 125}
+CLOCKS = {"ulx3s": 80, "ecpix5": 125, "ulx3s-sdram": 65}
 
 
 def bitstreams():

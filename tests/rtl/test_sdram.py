@@ -8,6 +8,7 @@ from amaranth.hdl import *
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.boards.ulx3s import ULX3S_SDRAM
 from hw.rtl.memory import ReadPort, WritePort
 from hw.rtl.sdram import ULX3S_CHIP, SdramMemory
 from sim.sdram_chip import Fault, SdramChip
@@ -79,6 +80,16 @@ def test_bursts_bring_what_was_written_across_rows_and_banks(bits, pause):
     bursts = [(0, 20), (5, 1), (30, 12), (3, 9), (0, 42)]
     expected = [value_of(a, bits) for begin, n in bursts for a in range(begin, begin + n)]
     assert wrote_and_read(dut, bits, bursts, pause) == expected
+
+
+def test_the_chips_times_are_kept_at_the_boards_own_clock():
+    hertz = ULX3S_SDRAM.pll.hertz
+    dut = Wired(128, hertz=hertz)
+    bursts = [(0, 40), (90, 30), (20, 30), (100, 9)]
+    expected = [value_of(a, 128) for begin, n in bursts for a in range(begin, begin + n)]
+    assert wrote_and_read(dut, 128, bursts, idle=300) == expected
+    # What the same chip wants at a faster clock is more cycles.
+    assert ULX3S_CHIP.cycles("cycle", hertz) == 5 < ULX3S_CHIP.cycles("cycle", HERTZ) == 6
 
 
 @pytest.mark.parametrize("bits", [16, 128])
