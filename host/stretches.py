@@ -71,7 +71,9 @@ def _ranks(
     return ranks
 
 
-def sight_of(first: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rids [first, end) as uint32 first and rows; `first` is not negative."""
-    rows = np.minimum(np.maximum(end - first, 0), _RIDS - 1)
-    return np.minimum(first, _RIDS - 1).astype(np.uint32), rows.astype(np.uint32)
+def sight_of(first: np.ndarray, end: np.ndarray) -> Sight:
+    """What probes see that each see the rids [first, end); `first` is not negative."""
+    rows = np.minimum(np.maximum(end - first, 0), _RIDS - 1).astype(np.uint32)
+    some = int(first.min(initial=_RIDS)), int(end.max(initial=0))
+    every = int(first.max(initial=0)), int(end.min(initial=_RIDS))
+    return Sight(np.minimum(first, _RIDS - 1).astype(np.uint32), rows, 0, some, every)

@@ -112,11 +112,17 @@ class _RowView:
         return first
 
     def of(self, subwindow: Subwindow) -> Sight:
-        return Sight(self._first, self.rows, subwindow.base)
+        return self._from(subwindow.base)
 
     def of_batch(self, stored: SideBatch, everything: bool = False) -> Sight:
         # Rows of the batch that arrived later are beyond the last that is seen.
-        return Sight(self._first, self.rows, stored.first)
+        return self._from(stored.first)
+
+    def _from(self, base: int) -> Sight:
+        some, every = (
+            (first - base, last + 1 - base) for first, last in (self.some, self.all_see)
+        )
+        return Sight(self._first, self.rows, base, some, every)
 
 
 @dataclass(frozen=True)
@@ -137,7 +143,7 @@ class _PlaceView:
 
     def of(self, subwindow: Subwindow) -> Sight | None:
         edges = self._edges(subwindow.base, subwindow.times)
-        return None if edges is None else Sight(*sight_of(*edges))
+        return None if edges is None else sight_of(*edges)
 
     def of_batch(self, stored: SideBatch, everything: bool = False) -> Sight | None:
         edges = self._edges(stored.first, stored.carried.get(TIME))
@@ -146,7 +152,7 @@ class _PlaceView:
         first, end = edges
         if not everything:
             end = np.minimum(end, self.batch.before[self.batch.order] - stored.first)
-        return Sight(*sight_of(first, end))
+        return sight_of(first, end)
 
     def _edges(
         self, base: int, times: np.ndarray | None

@@ -15,6 +15,7 @@ from hw.opencl.aggregation import AggregationEngine, Column
 from hw.opencl.collection import CollectionEngine, Matches, Order
 from hw.opencl.devices import choose
 from hw.opencl.distribution import DistributionEngine
+from hw.opencl.frontier import Watched
 from hw.opencl.insertion import InsertionEngine
 from hw.opencl.memory import Pool
 from hw.opencl.paper_insertion import PaperInsertionEngine
@@ -192,6 +193,8 @@ class OpenCLBackend(RecordFinder):
     def summarise(self, questions: Sequence[Question]) -> list[Summary] | None:
         if any(one.probes.negated for one in questions):
             return None  # what is seen of a subwindow is not known, only what of a run
+        with device_errors():
+            self._watch(questions)
         if any(one.measures for one in questions):
             found = [self._aggregated(question) for question in questions]
             answers = [one for one in found if one is not None]
@@ -205,6 +208,23 @@ class OpenCLBackend(RecordFinder):
                 for one in questions
             ])
         return None if counts is None else [(one, []) for one in counts]
+
+    def _watch(self, questions: Sequence[Question]) -> None:
+        """Have frontiers made of what is stored: under way while the batch is put in its place."""
+        watched = []
+        for one in questions:
+            sights = {
+                number: stretch.sight
+                for stretch in one.stretches
+                if (number := stretch.number) is not None
+            }
+            windows = self._listed(one.stored, list(sights))
+            if one.measures:
+                self._order(windows)
+            watched.append(
+                Watched(one.probes.side, len(one.probes), windows, list(sights.values()))
+            )
+        self._probing.frontiers.make(watched)
 
     def _aggregated(self, question: Question) -> Summary | None:
         stretches, measures = question.stretches, question.measures

@@ -1,14 +1,15 @@
 """Aggregates over matches, from records and prefix or block structures, never from pairs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hw.opencl.columns import Column, Folds, HeldColumn
+from hw.opencl.frontier import Frontier, Watched
 from hw.opencl.memory import HostArray, Pool
 from hw.opencl.probing import Batch, ProbingEngine
-from hw.opencl.program import COLUMN, COLUMN_LEVELS, FAN, Program, open_aggregates
+from hw.opencl.program import COLUMN, FAN, Program, open_aggregates
 from hw.opencl.sights import Sights
 from hw.opencl.subwindow import Subwindow
 from hw.spec.windows import Sight
@@ -27,52 +28,6 @@ def aggregate_dtype(values: Any) -> np.dtype:
     """
     kind = np.dtype(values)
     return np.dtype([("count", "<i8"), ("sum", kind), ("least", kind), ("largest", kind)])
-
-
-@dataclass(frozen=True)
-class Column:
-    """A stored column that aggregates go over.
-
-    name      tells columns apart
-    values    one array to a subwindow, int64 or float64, by rid
-    extremes  whether least and largest are found, too
-    """
-
-    name: str
-    values: Sequence[np.ndarray]
-    extremes: bool = True
-
-    @property
-    def kind(self) -> str:
-        return "<f8" if any(values.dtype.kind == "f" for values in self.values) else "<i8"
-
-
-class _Column:
-    """One column of one subwindow on the device, with what was built over it."""
-
-    def __init__(self, pool: Pool, room: int, floating: bool, extremes: bool) -> None:
-        self._pool = pool
-        self.room = room
-        self.uploaded = 0  # values that came, by rid
-        self.version = (-1, -1)  # of main array and subwindow, when it was built
-        self.sum_bytes = 16 if floating else 8
-        sizes = [room * 8, (room + 1) * self.sum_bytes, 64, room * 8]
-        entries, depth = room, 1
-        while (extremes or floating) and entries > FAN and depth < COLUMN_LEVELS:
-            entries = -(-entries // FAN)
-            sizes.append(entries * 24)
-            depth += 1
-        self._parts = [(pool.allocate(size), size) for size in sizes]
-        self.by_rid, self.sums, self.special, *self.levels = (place for place, _ in self._parts)
-        self.depth, self.extremes = depth, extremes
-
-    def word(self) -> tuple[object, ...]:
-        levels = self.levels + [0] * (COLUMN_LEVELS - len(self.levels))
-        return (levels, self.sums, self.special, self.depth, self.extremes)
-
-    def free(self) -> None:
-        for place, size in self._parts:
-            self._pool.free(place, size)
 
 
 class AggregationEngine:
@@ -110,25 +65,72 @@ class AggregationEngine:
         probes = len(batch.keys)
         if not probes or not subwindows:
             return [np.zeros(probes, aggregate_dtype(column.kind)) for column in columns]
-        seen = self._sights.stage([None] * len(subwindows) if sights is None else sights)
-        tiers = records.shape[2] // self._probing.bands
+        everything: list[Sight | None] = [None] * len(subwindows)
+        watched = Watched(
+            batch.side, probes, subwindows, everything if sights is None else sights
+        )
+        arguments = (
+            self._probing.records_place, self._probing.arrays_place, *records.shape,
+            records.shape[2] // self._probing.bands, int(batch.negated),
+        )
+        found = self._found(watched, columns, arguments)
+        if found is None and self._probing.frontiers.make([watched]):
+            # What was met tells now which frontiers are worth it.
+            found = self._found(watched, columns, arguments)
+        return found
+
+    def _found(
+        self, watched: Watched, columns: Sequence[Column], arguments: tuple[int, ...]
+    ) -> list[np.ndarray] | None:
+        """The aggregates from records; None where there was too much to look at."""
+        frontiers = self._probing.frontiers.of(watched.subwindows)
+        seen = self._sights.stage(watched.sights, frontiers)
+        records, arrays, *shape = arguments
         found = []
         for column in columns:
-            words, results = self._words.reserve(len(subwindows)), self._results[column.kind]
-            for number, subwindow in enumerate(subwindows):
-                words.host[number] = subwindow.columns[column.name].word()
-            words.upload(len(subwindows))
-            results.reserve(probes)
+            kernels, results = self._open(column.kind), self._results[column.kind]
+            words = self._words.reserve(len(frontiers))
+            for number, (subwindow, frontier) in enumerate(
+                zip(watched.subwindows, frontiers, strict=True)
+            ):
+                held = subwindow.columns[column.name]
+                if frontier is not None and column.is_sum:
+                    self._fold(kernels, held, subwindow, frontier)
+                words.host[number] = held.word(frontier is not None and column.is_sum)
+            words.upload(len(frontiers))
+            results.reserve(watched.probes)
             self._launch(
-                self._open(column.kind)["aggregate"], self._probing.records_place,
-                self._probing.arrays_place, words.place, *records.shape, tiers,
-                int(batch.negated), results.place, *seen,
+                kernels["aggregate"], records, arrays, words.place, *shape, results.place, *seen
             )
             self._pool.finish()
+            if any(watched.sights):
+                self._probing.frontiers.note(watched.side, watched.probes, self._sights.met)
             if self._sights.given_up:
                 return None
-            found.append(results.download(probes).copy())
+            found.append(results.download(watched.probes).copy())
         return found
+
+    def _fold(
+        self, kernels: dict[str, Any], column: HeldColumn, subwindow: Subwindow,
+        frontier: Frontier,
+    ) -> None:
+        """Bring the column's folds up to the frontier's marks."""
+        folds = column.folds
+        if folds is None or not folds.fits(frontier):
+            if folds is not None:
+                folds.free()
+            folds = column.folds = Folds(self._pool, frontier)
+        fresh = folds.version != column.version
+        folds.version = column.version
+        values, count = column.levels[0], subwindow.count
+        self._launch(
+            kernels["fold"], frontier.marks, values, count, int(fresh), folds.place,
+            self._sums.place,
+        )
+        self._launch(
+            kernels["line_up_values"], frontier.marks, values, count, folds.place,
+            self._sums.place, folds.edges,
+        )
 
     def _build_all(self, subwindows: Sequence[Subwindow], column: Column) -> None:
         kernels = self._open(column.kind)
@@ -148,6 +150,10 @@ class AggregationEngine:
                     "aggregate",
                     [*_POOL, _U8, _U8, _U8, _U4, _U4, _U4, _U4, _U4, _U8, _U8, _U8],
                 ),
+                "fold": program.kernel("fold", [*_POOL, _U8, _U8, _U4, _U4, _U8, _U8]),
+                "line_up_values": program.kernel(
+                    "line_up_values", [*_POOL, _U8, _U8, _U4, _U8, _U8, _U8]
+                ),
             }
         return self._kernels[kind]
 
@@ -162,7 +168,7 @@ class AggregationEngine:
         if column is None or column.room < room or (extremes and not column.extremes):
             if column is not None:
                 column.free()
-            column = _Column(self._pool, max(room, 2 * len(values)), floating, extremes)
+            column = HeldColumn(self._pool, max(room, 2 * len(values)), floating, extremes)
             subwindow.columns[name] = column
         version = (subwindow.main_version, subwindow.version)
         if column.version == version:
@@ -191,7 +197,7 @@ class AggregationEngine:
             below = -(-below // FAN)
         self._pool.finish()
 
-    def _upload(self, column: _Column, values: np.ndarray, kind: str) -> None:
+    def _upload(self, column: HeldColumn, values: np.ndarray, kind: str) -> None:
         fresh = np.ascontiguousarray(values[column.uploaded :], kind)
         self._pool.fill(column.by_rid + column.uploaded * 8, fresh)
         column.uploaded = len(values)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hw.opencl.frontier import Frontiers, Watched
 from hw.opencl.memory import HostArray, Pool
 from hw.opencl.program import ARRAY, QUESTION, Program
 from hw.opencl.sights import Sights
@@ -39,13 +40,18 @@ class Batch:
 class Counting:
     """What is to be counted: matches of a batch in all of the subwindows together.
 
-    With `sights`, one to a subwindow, matches are what the probe sees of them. Sights and `not`
-    do not go together.
+    With `sights`, one to a subwindow, matches are what the probe sees of them; the frontiers that
+    ProbingEngine.frontiers has made are used. Sights and `not` do not go together.
     """
 
     subwindows: Sequence[Subwindow]
     batch: Batch
     sights: Sequence[Sight | None] | None = None
+
+    @property
+    def watched(self) -> Watched:
+        sights = self.sights or [None] * len(self.subwindows)
+        return Watched(self.batch.side, len(self.batch.keys), self.subwindows, sights)
 
 
 class _Staged:
@@ -72,6 +78,7 @@ class ProbingEngine:
         self._count = program.kernel("count", [*_POOL, _U8])
         self._staged = [_Staged(pool, key_bits, self._chunks) for _ in Side]
         self._questions = HostArray(pool, QUESTION).reserve(len(Side))
+        self.frontiers = Frontiers(program, pool)
         self._bands = 1
         self.records_place = 0  # of the last probe, on the device
         self.arrays_place = 0  # of the ARRAY words of its subwindows
@@ -103,28 +110,38 @@ class ProbingEngine:
         empty = np.empty(0, np.int64)
         found = {one.batch.side: empty for one in asked}
         asked = [one for one in asked if len(one.batch.keys)]
+        if asked and not self._counted(asked):
+            # What was met tells now which frontiers are worth it.
+            watched = [one.watched for one in asked]
+            if not self.frontiers.make(watched) or not self._counted(asked):
+                return None
+        for one in asked:
+            counts = self._staged[one.batch.side].counts
+            found[one.batch.side] = counts.download(len(one.batch.keys)).copy()
+        return list(found.values())
+
+    def _counted(self, asked: Sequence[Counting]) -> bool:
+        """Launch; False where it gave up."""
         for number, one in enumerate(asked):
             self._questions.host[number] = self._question(one)
         self._questions.upload(len(asked))
-        if asked:
-            probes = max(len(one.batch.keys) for one in asked)
-            self._launch(self._count, probes, len(asked), self._questions.place)
+        probes = max(len(one.batch.keys) for one in asked)
+        self._launch(self._count, probes, len(asked), self._questions.place)
         for one in asked:
-            staged = self._staged[one.batch.side]
-            if staged.sights.given_up:
-                return None
-            found[one.batch.side] = staged.counts.download(len(one.batch.keys)).copy()
-        return list(found.values())
+            if one.sights is not None:
+                met = self._staged[one.batch.side].sights.met
+                self.frontiers.note(one.batch.side, len(one.batch.keys), met)
+        return not any(self._staged[one.batch.side].sights.given_up for one in asked)
 
     def _question(self, asked: Counting) -> tuple[object, ...]:
         """As a QUESTION word."""
-        subwindows, batch, sights = asked.subwindows, asked.batch, asked.sights
+        subwindows, batch = asked.subwindows, asked.batch
         staged = self._staged[batch.side]
         arrays, many, keys, wanted, explicit, registers_, bands, probes = self.stage(
             subwindows, batch
         )
         counts = staged.counts.reserve(probes).place
-        seen = staged.sights.stage([None] * many if sights is None else sights)
+        seen = staged.sights.stage(asked.watched.sights, self.frontiers.of(subwindows))
         return (
             arrays, keys, wanted, registers_, counts, *seen, many, explicit, bands, probes,
             int(batch.negated), b"",

@@ -46,18 +46,29 @@ COLUMN_LEVELS = 8
 #: its prefix sums, and of the flag that an infinity or NaN is among the values; `extremes` says
 #: that least and largest are wanted.
 COLUMN = np.dtype([
-    ("level", "<u8", (COLUMN_LEVELS,)), ("sums", "<u8"), ("special", "<u8"), ("depth", "<u4"),
-    ("extremes", "<u4"),
+    ("level", "<u8", (COLUMN_LEVELS,)), ("sums", "<u8"), ("special", "<u8"), ("folds", "<u8"),
+    ("edges", "<u8"), ("depth", "<u4"), ("extremes", "<u4"),
 ])
 
 #: What the probes of a launch see of one subwindow; see kernels/sight.cl.
-SIGHTS = np.dtype([("place", "<u8"), ("base", "<u4"), ("rows", "<u4")])
+SIGHTS = np.dtype([
+    ("place", "<u8"), ("marks", "<u8"), ("edges", "<u8"), ("base", "<u4"), ("rows", "<u4"),
+])
+#: Some positions of a frontier, and the frontier to be made; see kernels/frontier.cl.
+MARK = np.dtype([
+    ("every", "<u8"), ("edge", "<u8"), ("every_before", "<u4"), ("edge_before", "<u4"),
+])
+FRONTIER = np.dtype([
+    ("rids", "<u8"), ("by_age", "<u8"), ("ages", "<u8"), ("tallies", "<u8"), ("marks", "<u8"),
+    ("edges", "<u8"), ("sums", "<u8"), ("count", "<u4"), ("shift", "<u4"), ("every", "<u4", (2,)),
+    ("moved", "<u4", (4,)), ("edge", "<u4", (4,)),
+])
 
 #: What is asked of a batch of probes where only counts are wanted; see kernels/probe.cl. The first
 #: seven are places.
 QUESTION = np.dtype([
     ("arrays", "<u8"), ("keys", "<u8"), ("wanted", "<u8"), ("registers", "<u8"),
-    ("counts", "<u8"), ("sights", "<u8"), ("given_up", "<u8"), ("subwindows", "<u4"),
+    ("counts", "<u8"), ("sights", "<u8"), ("efforts", "<u8"), ("subwindows", "<u4"),
     ("explicit", "<u4"), ("bands", "<u4"), ("probes", "<u4"), ("negated", "<u4"), ("unused", "V4"),
 ])
 
@@ -120,12 +131,13 @@ def engine_text(device: Device, key_bits: int) -> str:
     """The whole text of the throughput engine."""
     structs = {
         "record_t": RECORD, "register_t": REGISTER, "interval_t": interval_dtype(key_bits),
-        "array_t": ARRAY, "sights_t": SIGHTS, "question_t": QUESTION,
+        "array_t": ARRAY, "sights_t": SIGHTS, "mark_t": MARK, "frontier_t": FRONTIER,
+        "question_t": QUESTION,
     }
     text = prelude(device, key_bits) + c_structs(device, structs, _context(device))
     return text + read_kernels((
-        "memory.cl", "sight.cl", "search.cl", "probe.cl", "insert.cl", "paper.cl", "distribute.cl",
-        "collect.cl",
+        "memory.cl", "sight.cl", "frontier.cl", "search.cl", "probe.cl", "insert.cl", "paper.cl",
+        "distribute.cl", "collect.cl",
     ))
 
 
@@ -134,7 +146,8 @@ def aggregate_text(device: Device, floating: bool) -> str:
     value = "double" if floating else "long"
     text = prelude(device, 32) + ("#define FLOATING\n" if floating else "")
     text += f"typedef {value} value_t;\n"
-    structs = {"record_t": RECORD, "array_t": ARRAY, "column_t": COLUMN, "sights_t": SIGHTS}
+    structs = {"record_t": RECORD, "array_t": ARRAY, "column_t": COLUMN, "sights_t": SIGHTS,
+        "mark_t": MARK}
     text += c_structs(device, structs, _context(device))
     return text + read_kernels(("memory.cl", "sight.cl", "aggregate.cl"))
 
@@ -223,6 +236,7 @@ def _dialect(device: Device) -> str:
             '#pragma clang diagnostic ignored "-Wpsabi"',
             "typedef key16_t __attribute__((aligned(sizeof(key_t)))) any_key16_t;",
             "typedef uint16 __attribute__((aligned(sizeof(uint)))) any_uint16_t;",
+            "#define POPCOUNT(bits) ((uint)__builtin_popcountll(bits))",
             "#define LOAD16(type, from) (*(__global const any_##type##16_t *)(from))",
             "#define STORE16(type, value, into) (*(__global any_##type##16_t *)(into) = (value))",
         ]
@@ -230,6 +244,7 @@ def _dialect(device: Device) -> str:
         lines += [
             "#define LOAD16(type, from) vload16(0, from)",
             "#define STORE16(type, value, into) vstore16(value, 0, into)",
+            "#define POPCOUNT(bits) ((uint)popcount((ulong)(bits)))",
         ]
     if device.kind == "cpu":
         lines.append(
@@ -264,8 +279,27 @@ INLINE uint lanes_set(key16_t hits)
 }}
 #define LANES_SET(hits) lanes_set(hits)
 #endif
-""" + (_SIGNS_OF_BYTES if key_bits == 32 else _SIGNS_OF_COUNTS)
+""" + (_SIGNS_OF_BYTES if key_bits == 32 else _SIGNS_OF_COUNTS) + _SIGNS_OF_16
 
+
+#: One bit to each of 16 lanes of a comparison of 32-bit words.
+_SIGNS_OF_16 = """#ifdef __AVX2__
+#define SIGNS_OF_16(hits)                                        \\
+    ((uint)(__builtin_ia32_movmskps256(as_float8((hits).lo)) |   \\
+            __builtin_ia32_movmskps256(as_float8((hits).hi)) << 8))
+#else
+INLINE uint signs_of_16(int16 hits)
+{
+    const uint16 lane = (uint16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    uint16 by_16 = (as_uint16(hits) & 1u) << lane;
+    uint8 by_8 = by_16.lo | by_16.hi;
+    uint4 by_4 = by_8.lo | by_8.hi;
+    uint2 by_2 = by_4.lo | by_4.hi;
+    return by_2.x | by_2.y;
+}
+#define SIGNS_OF_16(hits) signs_of_16(hits)
+#endif
+"""
 
 _SIGNS_OF_COUNTS = """#define SIGNS(hits, more) (LANES_SET(hits) | LANES_SET(more) << 16)
 #define LANES_OF_FIRST(signs) ((signs) & 0xFFFFu)

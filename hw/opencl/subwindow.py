@@ -70,6 +70,8 @@ class Subwindow:
         self.version = 0  # changes whenever a position may mean another tuple
         self.main_version = 0  # the same, of positions in the main array
         self.columns: dict[str, Any] = {}  # what aggregates are taken of, by name
+        self.frontier: Any = None  # where one was made; see hw.opencl.frontier
+        self.watched = -1  # its version when probes last saw a part of it
 
     @property
     def main_count(self) -> int:
@@ -115,6 +117,9 @@ class Subwindow:
         for column in self.columns.values():
             column.free()
         self.columns = {}
+        if self.frontier:
+            self.frontier.free()
+        self.frontier = None
 
     def _free_main(self) -> None:
         if self.main:

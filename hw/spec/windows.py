@@ -50,11 +50,15 @@ class Sight(NamedTuple):
 
     first  uint32 of each probe
     rows   uint32 of each probe, or the one number of all of them, which is not 0
+    some   rids [begin, end) that hold what any probe sees; None where nobody has looked
+    every  rids [begin, end) that every probe sees, with `some`
     """
 
     first: np.ndarray
     rows: np.ndarray | int
     base: int = 0
+    some: tuple[int, int] | None = None
+    every: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def expected(stretches, probes, probe):
     for stretch, judge in stretches:
         rids = judge.rids(probes, probe).astype(np.int64)
         if stretch.sight is not None:
-            first, rows, base = stretch.sight
+            first, rows, base = stretch.sight[:3]
             seen = (rids + base - int(first[probe])) % (1 << 32)
             rids = rids[seen < (rows[probe] if stretch.number == 0 else rows)]
         count += len(rids)
@@ -132,6 +132,71 @@ def test_tuples_beyond_number_are_not_looked_at(engine, model):
         assert counts.tolist() == [5_000] * 40
     negated = Probes(Side.RIGHT, keys, compare("<>"))
     assert engine.summarise([Question(negated, [whole])]) is None
+
+
+def watching(begin, end, probes, random):
+    """A sight whose edges move within a batch: some see what lies in `begin`, some in `end`."""
+    first, stop = random.integers(*begin, probes), random.integers(*end, probes)
+    some = int(first.min()), int(stop.max())
+    every = int(first.max()), int(stop.min())
+    rows = np.maximum(stop - first, 0).astype(np.uint32)
+    return Sight((first + BASE).astype(np.uint32), rows, BASE, some, every)
+
+
+EDGES = {
+    "move on": [((50 * n, 50 * n + 80), (4_000, 4_001)) for n in range(1, 12)],
+    "at both ends": [((30 * n, 30 * n + 40), (1_000 + 90 * n, 1_200 + 90 * n)) for n in range(9)],
+    "jump": [((9, 70), (2_000, 2_001)), ((900, 999), (1_500, 1_650)), ((3, 4), (2_999, 3_000))],
+    "meet": [((900, 990), (2_000, 2_100)), ((1_900, 2_100), (2_000, 2_100)), ((5, 9), (900, 902))],
+    "stay": [((400, 500), (5_000, 5_001))] * 3,
+}
+
+
+@pytest.mark.parametrize("edges", EDGES)
+def test_frontiers_follow_the_edges_of_windows(engine, model, edges):
+    """Of a full subwindow and of one that takes more; some of the rows cannot match."""
+    random = np.random.default_rng(7)
+    capacities, probes = (3_000, 9_000), 400
+    judges = [model(engine.params.key_bits) for _ in capacities]
+    for number, (capacity, judge) in enumerate(zip(capacities, judges, strict=True)):
+        engine.create(Side.LEFT, number, capacity)
+        tuples = judge.batch(random.integers(-2_000, 2_000, 2_700))
+        tuples["rid"] = tuples["rid"] * 10 // 9
+        judge.insert(tuples)
+        engine.insert(Side.LEFT, number, tuples)
+    values = random.integers(-(1 << 62), 1 << 62, 9_000)
+    for begin, end in EDGES[edges]:
+        keys = keys_of(engine, random.integers(-2_000, 2_000, probes))
+        asked = Probes(Side.RIGHT, keys, Predicate((Band(-200, -150), Band(-90, 300))))
+        sight = watching(begin, end, probes, random)
+        stretches = [Stretch(number, None, sight, {"value v": values}) for number in (0, 1)]
+        [(counts, _)] = engine.summarise([Question(asked, stretches)])
+        [(again, (totals,))] = engine.summarise([Question(asked, stretches, (TOTAL,))])
+        for probe in range(probes):
+            rids = np.concatenate([judge.rids(asked, probe) for judge in judges]).astype(np.int64)
+            rids = rids[(rids + BASE - int(sight.first[probe])) % (1 << 32) < sight.rows[probe]]
+            assert counts[probe] == again[probe] == len(rids)
+            with np.errstate(over="ignore"):
+                assert totals[probe] == values[rids].sum()
+        more = judges[1].batch(random.integers(-2_000, 2_000, 40))
+        more["rid"] += 300
+        judges[1].insert(more)
+        engine.insert(Side.LEFT, 1, more)
+    assert all(window.frontier for window in engine._windows[Side.LEFT].values())
+
+
+def test_an_engine_that_met_too_many_draws_frontiers_and_counts_again(engine, model):
+    judge = model(engine.params.key_bits)
+    engine.create(Side.LEFT, 0, 9_000)
+    judge.insert(judge.batch([7] * 9_000))
+    engine.insert(Side.LEFT, 0, judge.tuples)
+    sight = watching((100, 130), (8_000, 8_001), 40, np.random.default_rng(1))
+    stretch = Stretch(0, None, sight, {"value v": np.arange(9_000)})
+    for keys in ([-7] * 40, [7] * 40):  # after nothing was met, looks seem to cost little
+        probes = Probes(Side.RIGHT, keys_of(engine, keys), compare("="))
+        for measures in ((), (TOTAL,)):
+            [(counts, _)] = engine.summarise([Question(probes, [stretch], measures)])
+            assert counts.tolist() == (sight.rows if keys[0] == 7 else 0 * sight.rows).tolist()
 
 
 def results(backend, rows, **options):

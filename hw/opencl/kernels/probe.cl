@@ -137,46 +137,40 @@ INLINE uint count_in_buffer(const slab_t *slabs, __global const array_t *array, 
     return hits;
 }
 
-// Positions of a run whose tuples the probe sees.
-INLINE uint count_seen(__global const uint *rids, uint n, sight_t sight)
-{
-    uint hits = 0, i = 0;
-    if (n >= FAN) {
-        // Both sides lowered by 2**31, because signed words are what machines compare.
-        uint16 shift = 0x80000000u - sight.first, many = 0;
-        int16 rows = (int)(sight.rows - 0x80000000u);
-        for (; i + FAN <= n; i += FAN)
-            many -= as_uint16(as_int16(LOAD16(uint, rids + i) + shift) < rows);
-        uint8 by_8 = many.lo + many.hi;
-        uint4 by_4 = by_8.lo + by_8.hi;
-        uint2 by_2 = by_4.lo + by_4.hi;
-        hits = by_2.x + by_2.y;
-    }
-    for (; i < n; i++)
-        hits += is_seen(rids[i], sight);
-    return hits;
-}
-
 // Where probes see a part of the array: their runs become as long as what they see of them, unless
 // that would be too many tuples to look at.
 INLINE void keep_seen(const slab_t *slabs, __global const array_t *array,
-                      __global const sights_t *sights, uint probes, uint i, uint n, ulong most,
-                      ulong *looked, runs_t *runs)
+                      __global const sights_t *sights, uint probes, uint i, uint n,
+                      effort_t *effort, runs_t *runs)
 {
-    __global const uint *rids = UINTS(array->rids);
+    __global const uint *rids = UINTS(array->rids), *edges = 0;
+    __global const mark_t *marks = 0;
     uint *start = runs->start, *stop = runs->stop;
     uint found[BLOCK], many = 0;        // the probes with a run: to guess which would be wrong
     for (uint j = 0; j < n; j++) {
-        *looked += stop[j] - start[j];
+        effort->met += stop[j] - start[j];
         found[many] = j;
         many += stop[j] > start[j];
     }
-    for (uint k = 0; k < many; k++)
-        PREFETCH(rids + start[found[k]]);
-    for (uint k = 0; k < many && *looked <= most; k++) {
-        uint j = found[k];
-        sight_t sight = sight_of(slabs, sights, probes, i + j);
-        stop[j] = start[j] + count_seen(rids + start[j], stop[j] - start[j], sight);
+    bool has_frontier = sights->marks != NO_FRONTIER;
+    if (has_frontier) {
+        marks = marks_of(slabs, sights);
+        edges = UINTS(sights->edges);
+    }
+    for (uint k = 0; k < many && effort->looked <= effort->most; k++) {
+        uint j = found[k], seen = 0, look = stop[j] - start[j];
+        __global const uint *here = rids + start[j];
+        if (has_frontier) {
+            before_t from = marked_before(marks, array->base + start[j]);
+            before_t to = marked_before(marks, array->base + stop[j]);
+            seen = to.every - from.every;
+            look = to.edge - from.edge;
+            here = edges + from.edge;
+        }
+        effort->looked += look;
+        if (effort->looked <= effort->most)
+            seen += count_seen(here, look, sight_of(slabs, sights, probes, i + j));
+        stop[j] = start[j] + seen;
     }
 }
 
@@ -272,19 +266,29 @@ INLINE __global const sights_t *sights_of(__global const sights_t *sights,
     return sights + (search->array - arrays) / 2;
 }
 
-// The rids of runs are on their way then. Which runs are empty cannot be guessed: those fetch what
-// is there already.
-INLINE void fetch_rids(const slab_t *slabs, const search_t *search, uint n, uint turn)
+// What tells which of the runs' tuples are seen is on its way then: rids, or marks. Which runs are
+// empty cannot be guessed: those fetch what is there already.
+INLINE void fetch_seen(const slab_t *slabs, __global const sights_t *sights,
+                       const search_t *search, uint n, uint turn)
 {
     __global const uint *rids = UINTS(search->array->rids);
     const uint *start = search->runs[turn].start, *stop = search->runs[turn].stop;
+    if (sights->marks != NO_FRONTIER) {
+        __global const mark_t *marks = marks_of(slabs, sights);
+        uint base = search->array->base;
+        for (uint j = 0; j < n; j++) {
+            PREFETCH(marks + (base + start[j]) / MARKED);
+            PREFETCH(marks + (base + stop[j]) / MARKED);
+        }
+        return;
+    }
     for (uint j = 0; j < n; j++)
         PREFETCH(rids + (stop[j] > start[j] ? start[j] : 0));
 }
 
 // counts[probe]: its matches in all subwindows together. Records never exist. Where probes see a
 // subwindow in part, the rids of their runs are looked at; a work item for which these are too
-// many gives up and says so in given_up[].
+// many gives up. efforts[item] tells.
 // Work items: (chunks of the batch, questions).
 __kernel void count(POOL, ulong questions_place)
 {
@@ -292,13 +296,13 @@ __kernel void count(POOL, ulong questions_place)
     question_t asked = ((__global const question_t *)at(slabs, questions_place))[get_global_id(1)];
     ulong arrays_place = asked.arrays, keys_place = asked.keys, wanted_place = asked.wanted;
     ulong registers_place = asked.registers, counts_place = asked.counts;
-    ulong sights_place = asked.sights, given_up_place = asked.given_up;
+    ulong sights_place = asked.sights, efforts_place = asked.efforts;
     uint subwindows = asked.subwindows, explicit = asked.explicit, bands = asked.bands;
     uint probes = asked.probes, negated = asked.negated;
     OPEN_PROBES;
     __global long *counts = (__global long *)at(slabs, counts_place);
     __global const sights_t *sights = (__global const sights_t *)at(slabs, sights_place);
-    ulong looked = 0, most = (ulong)(last - first) * MOST_LOOKED;
+    effort_t effort = {0, 0, (ulong)(last - first) * MOST_LOOKED};
     long all = 0;
     for (uint a = 0; a < 2 * subwindows; a++)
         all += arrays[a].count;
@@ -315,8 +319,9 @@ __kernel void count(POOL, ulong questions_place)
                 for (uint s = 0; s < many; s++)
                     if (in_order(searches[s].array)) {
                         end_block(slabs, block, n, searches + s, turn);
-                        if (sights_of(sights, arrays, searches + s)->place != SEES_ALL)
-                            fetch_rids(slabs, searches + s, n, turn);
+                        __global const sights_t *seen = sights_of(sights, arrays, searches + s);
+                        if (seen->place != SEES_ALL)
+                            fetch_seen(slabs, seen, searches + s, n, turn);
                     }
                 for (uint s = 0; s < many; s++) {
                     __global const array_t *array = searches[s].array;
@@ -327,7 +332,7 @@ __kernel void count(POOL, ulong questions_place)
                             matches[j] += count_in_buffer(slabs, array, block->lo[j], block->hi[j],
                                                           sight_of(slabs, seen, probes, i + j));
                     if (in_order(array) && seen->place != SEES_ALL)
-                        keep_seen(slabs, array, seen, probes, i, n, most, &looked, runs);
+                        keep_seen(slabs, array, seen, probes, i, n, &effort, runs);
                     for (uint j = 0; j < n && in_order(array); j++)
                         matches[j] += runs->stop[j] - runs->start[j];
                 }
@@ -339,5 +344,5 @@ __kernel void count(POOL, ulong questions_place)
         }
         begin = end;
     } while (begin < 2 * subwindows);
-    UINTS(given_up_place)[get_global_id(0)] = looked > most;
+    tell(slabs, efforts_place, &effort);
 }
