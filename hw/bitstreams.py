@@ -9,12 +9,15 @@ import gzip
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FOLDER", "Bitstream", "DamagedBitstream", "find", "forget", "read_manifest", "register"]
+__all__ = [
+    "FOLDER", "Bitstream", "DamagedBitstream", "add_facts", "find", "forget", "read_manifest",
+    "register",
+]
 
 FOLDER = Path(__file__).resolve().parents[1] / "bitstreams"
 
@@ -93,6 +96,15 @@ def register(
     )
     _write({**read_manifest(folder), digest: entry}, folder)
     return path
+
+
+def add_facts(digest: str, facts: Mapping[str, Any], folder: Path | None = None) -> None:
+    """Add facts to the entry of that digest, or replace those of the same names."""
+    folder = folder or FOLDER
+    manifest = read_manifest(folder)
+    entry = manifest[digest]
+    manifest[digest] = replace(entry, facts={**entry.facts, **facts})
+    _write(manifest, folder)
 
 
 def forget(digests: Iterable[str], folder: Path | None = None) -> None:

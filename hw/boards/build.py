@@ -1,6 +1,6 @@
 """A board's bitstream, by the open tools: yosys, nextpnr, ecppack.
 
-    python -m hw.boards.build ulx3s [--seeds 4]
+    python -m hw.boards.build ulx3s [--seeds 4 | --confirm]
 
 It goes to bitstreams/ with its line of the manifest and the timing report. The same sources give
 the same digest.
@@ -17,7 +17,7 @@ from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 
-from hw.bitstreams import FOLDER, forget, read_manifest, register
+from hw.bitstreams import FOLDER, add_facts, find, forget, read_manifest, register
 from hw.boards.board import Board
 from hw.boards.chip import Chip
 from hw.boards.ecpix5 import ECPIX5
@@ -27,7 +27,7 @@ from hw.rtl.digest import gateware_digest
 from hw.rtl.engine_words import head_layout
 from hw.rtl.layouts import fields_of
 
-__all__ = ["BOARDS", "build", "design_digest"]
+__all__ = ["BOARDS", "build", "confirm", "design_digest"]
 
 BOARDS = {board.name: board for board in (ULX3S, ECPIX5, ULX3S_SDRAM)}
 _TOOLS = {
@@ -76,6 +76,21 @@ def build(board: Board, seeds, folder: Path = FOLDER) -> Path:
     raise RuntimeError(
         f"{board.name} needs {board.pll.hertz / 1e6:g} MHz and reached {tried}: try other seeds"
     )
+
+
+def confirm(board: Board, folder: Path = FOLDER) -> Path:
+    """Build nothing: note that the kept bitstream's design is today's, though sources of boards
+    have changed. RuntimeError where it is another.
+    """
+    digest = design_digest(board)
+    kept = find(digest, folder)
+    if kept is None:
+        raise RuntimeError(
+            f"{folder.name}/ has no bitstream of today's design of {board.name}: "
+            f"make bitstream BOARD={board.name} builds one"
+        )
+    add_facts(digest, {"sources": gateware_digest("boards")}, folder)
+    return folder / kept.file
 
 
 def _run(plan, blocks):
@@ -146,9 +161,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("board", choices=BOARDS)
     parser.add_argument("--seeds", type=int, nargs="*", help="of placement, tried in turn")
+    parser.add_argument("--confirm", action="store_true", help="only note that the kept one is "
+                        "of today's design")
     said = parser.parse_args()
     board = BOARDS[said.board]
-    print(build(board, said.seeds or [board.seed]))
+    print(confirm(board) if said.confirm else build(board, said.seeds or [board.seed]))
 
 
 if __name__ == "__main__":

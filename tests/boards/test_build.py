@@ -10,10 +10,11 @@ import pytest
 from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
 from amaranth.lib import io
 
-from hw.bitstreams import FOLDER, read_manifest
+from hw.bitstreams import FOLDER, find, read_manifest, register
 from hw.boards import build
 from hw.boards.clock import ClockSource
 from hw.boards.ulx3s import ULX3S
+from hw.rtl.digest import gateware_digest
 from hw.rtl.engine_words import head_layout
 from hw.rtl.layouts import fields_of
 
@@ -58,6 +59,27 @@ def test_the_bitstreams_are_of_these_sources(name):
         assert entry.facts["slots"] == board.slots
         assert entry.facts["head"] == fields_of(head_layout(board.params))
         assert entry.facts["clock_mhz"] == board.pll.hertz / 1e6
+
+
+def test_a_kept_bitstream_of_todays_design_takes_the_digest_of_todays_sources(
+    tmp_path, monkeypatch
+):
+    """So `watersmeet flash` does not call it old where sources changed and its design did not."""
+    monkeypatch.setattr(build, "design_digest", lambda board: "a" * 20)
+    with pytest.raises(RuntimeError) as none:
+        build.confirm(ULX3S, tmp_path)
+    assert str(none.value) == (
+        f"{tmp_path.name}/ has no bitstream of today's design of ulx3s: "
+        "make bitstream BOARD=ulx3s builds one"
+    )
+    kept = register(
+        "a" * 20, b"bits", name="ulx3s", suffix=".bit", kind="board", params={}, device={},
+        tools={}, facts={"sources": "old", "mhz": 81.65}, folder=tmp_path,
+    )
+    assert build.confirm(ULX3S, tmp_path) == kept
+    entry = find("a" * 20, tmp_path)
+    assert entry.facts == {"sources": gateware_digest("boards"), "mhz": 81.65}
+    assert entry.read(tmp_path) == b"bits"
 
 
 class Blink(Elaboratable):
