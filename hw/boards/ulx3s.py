@@ -22,10 +22,11 @@ ULX3S = Board(
     lights=tuple(("led", number, None) for number in range(5)),
     params=JoinParams(
         subwindow=1 << 10, partitions=1 << 9, insert_buffer=1 << 8, lanes=2, mergers=2, probers=2,
-        cores=1,
+        cores=2,
     ),
     slots=7,
     seed=2,
+    router="--tmg-ripup",
 )
 
 def _index(way: int) -> list[str]:
