@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hw import bitstreams
+from hw.opencl.pocl_cpu import name_cpu
 
 __all__ = ["Device", "DeviceError", "choose", "list_devices", "measure_bandwidth", "open_device"]
 
@@ -45,6 +46,7 @@ class Device:
     memory_bytes: int
     compute_units: int
     handle: Any = field(repr=False, compare=False)
+    cpu: str = ""  # what it is called instead of a name that its driver does not have
 
     def __str__(self) -> str:
         # PoCL goes on with its build options, after two spaces.
@@ -54,9 +56,10 @@ class Device:
     @property
     def identity(self) -> dict[str, str]:
         """What a device binary is made for."""
+        target = " ".join([self.handle.version.strip(), *([f"as {self.cpu}"] if self.cpu else [])])
         return {
             "platform": self.platform, "version": self.version, "device": self.name,
-            "driver": self.driver, "target": self.handle.version.strip(),
+            "driver": self.driver, "target": target,
         }
 
 
@@ -139,8 +142,9 @@ def measure_bandwidth(device: Device, size_bytes: int = 1 << 26) -> float:
             queue.finish()
             best = min(best, time.perf_counter() - start)
     except cl.Error as error:
+        reason = " ".join(str(error).split())
         raise DeviceError(
-            f"the OpenCL device {device} fails ({error}): choose another with --device"
+            f"the OpenCL device {device} fails ({reason}): choose another with --device"
         ) from error
     return size_bytes / best
 
@@ -180,7 +184,7 @@ def _describe(number: int, place: tuple[int, int], platform: Any, handle: Any) -
         version=platform.version.strip(), name=handle.name.strip(),
         driver=handle.driver_version.strip(), kind=kind,
         memory_bytes=handle.global_mem_size, compute_units=handle.max_compute_units,
-        handle=handle,
+        handle=handle, cpu=name_cpu(handle),
     )
 
 

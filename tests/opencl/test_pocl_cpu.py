@@ -1,0 +1,86 @@
+"""A CPU that PoCL's LLVM does not know: programs build all the same."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pyopencl as cl
+import pytest
+
+from hw.opencl.building import digest_of
+from hw.opencl.devices import list_devices, open_device
+from hw.opencl.pocl_cpu import name_cpu
+
+pytestmark = pytest.mark.opencl
+
+#: Takes the CPU's name away, in a process of its own, and builds before and after it has one.
+UNKNOWN = """
+import os
+import sys
+from pathlib import Path
+
+import pyopencl as cl
+from hw.opencl import pocl_cpu
+
+(platform,) = [one for one in cl.get_platforms() if "Portable" in one.name]
+(device,) = platform.get_devices()
+
+def tell(name):
+    try:
+        cl.Program(cl.Context([device]), f"__kernel void of_{os.getpid()}() {{}}").build()
+        print(name, "builds")
+    except cl.Error as error:
+        print(name, *[line for line in str(error).splitlines() if line.startswith("error:")])
+
+name = device.version.rpartition("-")[2]
+assert name == "generic" or pocl_cpu._rename(device, name, "generic")
+# PoCL keeps what it has found at first.
+cl.Device.version = property(lambda self: "PoCL on x86_64-generic")
+tell("generic")
+tell(pocl_cpu.name_cpu(device, *map(Path, sys.argv[1:])))
+"""
+
+
+def told(*cpuinfo):
+    run = subprocess.run(
+        [sys.executable, "-c", UNKNOWN, *cpuinfo], capture_output=True, text=True, check=False
+    )
+    assert not run.returncode, run.stderr
+    return run.stdout.splitlines()
+
+
+def test_programs_build_on_a_cpu_that_llvm_does_not_know():
+    before, after = told()
+    assert before == "generic error: unknown target CPU 'generic'"
+    assert after.endswith(" builds") and not after.startswith("generic")
+
+
+V2 = "cx16 popcnt sse4_1 sse4_2 ssse3"
+V3 = f"{V2} avx avx2 abm bmi1 bmi2 f16c fma movbe"
+ZEN_3 = f"{V3} adx clzero sha_ni sse4a vaes vpclmulqdq"
+
+
+@pytest.mark.parametrize(
+    ("flags", "name"),
+    [
+        ("fpu sse2", "x86-64"), (f"{V2} avx avx2", "x86-64-v2"), (f"{V3} avx512f", "x86-64-v3"),
+        (f"{ZEN_3} avx512f", "znver3"),
+    ],
+)
+def test_the_name_promises_no_instruction_that_is_missing(flags, name, tmp_path):
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t:\n")
+    assert told(str(cpuinfo))[1] == f"{name} builds"
+
+
+def test_a_binary_is_for_the_name_that_was_given():
+    device = list_devices()[0]
+    other = replace(device, cpu="x86-64-v2")
+    assert other.identity["target"] == f"{device.handle.version} as x86-64-v2"
+    assert digest_of(device, "", ()) != digest_of(other, "", ())
+
+
+def test_every_device_builds_whatever_its_cpu():
+    for device in list_devices():
+        assert name_cpu(device.handle) == device.cpu
+        cl.Program(open_device(device), "__kernel void empty() {}").build()
