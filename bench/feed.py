@@ -15,7 +15,8 @@ class Feed:
     """A StreamJoin over a full window; a round pushes as many tuples as a subwindow has.
 
     A round so has its share of everything that does not happen in each push: tiers merged into
-    main arrays, subwindows completed, begun and expired.
+    main arrays, subwindows completed, begun and expired. A round of fewer `pushes` is as dear as
+    the average one: the newest subwindow is half full in the middle of it.
 
     batch        tuples of each stream in a push
     pushes       in a round, where it is to be shorter than that
@@ -39,7 +40,8 @@ class Feed:
         self.pushes = pushes or max(1, self.join.manager.chains[0].rows // batch)
         self.tuples = 2 * batch * self.pushes
         self.found = 0
-        self._fill(workload.batch(workload.rows // 8), workload.batch(workload.rows // 8))
+        ahead = self._ahead() if pushes else workload.rows // 8
+        self._fill(workload.batch(ahead), workload.batch(ahead))
         stored = [workload.batch(workload.rows) for _ in range(2)]
         self._fill(*stored)
         self.windows = tuple(rows.column("x").to_numpy().copy() for rows in stored)
@@ -71,6 +73,11 @@ class Feed:
 
     def close(self) -> None:
         self.join.close()
+
+    def _ahead(self) -> int:
+        """Tuples before a window's worth that leave the newest subwindow half full in a round."""
+        rows = self.join.manager.chains[0].rows
+        return (rows // 2 - self.batch * self.pushes // 2 - self.workload.rows) % rows
 
     def _fill(self, left: pa.RecordBatch, right: pa.RecordBatch) -> None:
         for first in range(0, left.num_rows, BATCH):

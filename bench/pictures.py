@@ -71,7 +71,7 @@ def _draw_engines(result: dict[str, Any]) -> Figure:
 
 
 def _draw_growth(panel: Axes, result: dict[str, Any]) -> None:
-    points, paper = result["growth"]["points"], result["paper"]
+    points, paper = result["growth"]["points"], result["paper"][0]
     rows = [point["rows"] for point in points]
     speeds = [point["tuples_per_s"] for point in points]
     panel.plot(rows, speeds, "o-", color=_OURS)
@@ -109,7 +109,8 @@ def _draw_bounds(panel: Axes, result: dict[str, Any]) -> None:
     named = [
         *[(f"insert {one['name']}, of a copy's speed", one) for one in result["insertion"]],
         *[(f"{one['name']}, of searchsorted's speed", one) for one in result["probe"]],
-        ("speed over the paper's mode", result["paper"]),
+        *[(f"speed over the paper's mode, subwindows of {_count(one['subwindow'], 1024)}", one)
+          for one in result["paper"]],
         *[(f"{one['matches']:,.0f} matches, {one['name']}", one) for one in result["matches"]],
         *[(f"push over kernels, {one['name']}", one) for one in result["overhead"]],
         (result["growth"]["name"], result["growth"]),

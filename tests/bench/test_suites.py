@@ -166,6 +166,20 @@ def test_a_feed_probes_the_window_that_it_names():
     feed.close()
 
 
+@pytest.mark.opencl
+@pytest.mark.parametrize("subwindow", [None, 1 << 13, 1 << 15])
+def test_a_short_round_finds_the_newest_subwindow_half_full(subwindow):
+    feed = Feed(
+        BandWorkload(1 << 15), 1 << 9, pushes=4, backend="opencl", emit="counts",
+        subwindow=subwindow,
+    )
+    chain = feed.join.manager.chains[0]
+    before = chain.newest.rows
+    feed.round()()
+    assert (before + chain.newest.rows) // 2 == chain.rows // 2
+    feed.close()
+
+
 # The suites.
 
 
@@ -229,7 +243,9 @@ def test_the_peers_of_the_suite_agree_with_the_join(results):
 @pytest.mark.opencl
 def test_the_engines_suite_has_every_part(results):
     found = _read(results, "engines")["result"]
-    assert found["paper"]["agrees"] is True
+    assert all(one["agrees"] is True for one in found["paper"])
+    # The join's own choice, and the paper's: all of the window in one.
+    assert [one["rows"] // one["subwindow"] for one in found["paper"]] == [2, 1]
     assert [one["how"] for one in found["insertion"]] == ["at once", "by the tier"] * 2
     assert len(found["probe"]) == len(found["overhead"]) == 2
     assert [one["name"].split()[0] for one in found["matches"]] == ["count", "sum"]
