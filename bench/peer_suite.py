@@ -82,6 +82,8 @@ SETTINGS = (
 )
 
 ROUNDS = 5
+#: Seconds that either side has in a round: our rounds at 2^20 take 30 ms, a peer's up to 200.
+TURN_S = 0.25
 #: Two identifiers.
 _PAIR_BYTES = 8
 _QUICK_SHRINK = 1 << 6
@@ -90,12 +92,14 @@ _QUICK_BATCH = 1 << 10
 
 def run(progress: Progress, quick: bool = False) -> dict[str, Any]:
     """All figures. Times of the join are of a whole round; see bench.feed."""
-    rounds = 2 if quick else ROUNDS
+    rounds, turn_s = (2, 0.0) if quick else (ROUNDS, TURN_S)
     with two_cores():
         copy = MemoryCopy(1 << (18 if quick else 23))
         speed = copy.size_bytes / min(best_in_turn(*copy.jobs, rounds=5))
         copy.close()
-        settings = [_compare(_sized(one, quick), rounds, speed, progress) for one in SETTINGS]
+        settings = [
+            _compare(_sized(one, quick), rounds, turn_s, speed, progress) for one in SETTINGS
+        ]
     return {
         "threads": THREADS,
         "quick": quick,
@@ -111,7 +115,9 @@ def _sized(setting: Setting, quick: bool) -> Setting:
     return replace(setting, rows=setting.rows // _QUICK_SHRINK, batch=batch)
 
 
-def _compare(setting: Setting, rounds: int, speed: float, progress: Progress) -> dict[str, Any]:
+def _compare(
+    setting: Setting, rounds: int, turn_s: float, speed: float, progress: Progress
+) -> dict[str, Any]:
     progress(f"filling the window: {setting.name}")
     workload = BandWorkload(setting.rows, setting.matches)
     feed = Feed(
@@ -125,7 +131,9 @@ def _compare(setting: Setting, rounds: int, speed: float, progress: Progress) ->
         progress(f"{rival.name}: {setting.name}")
         peer = rival.make(workload, feed.windows)
         agrees = peer.probe(part) == expected
-        figures.append(_side_by_side(setting, rival, feed, peer, rounds) | {"agrees": agrees})
+        figures.append(
+            _side_by_side(setting, rival, feed, peer, rounds, turn_s) | {"agrees": agrees}
+        )
         peer.close()
     feed.close()
     return _described(setting, speed, figures)
@@ -141,7 +149,7 @@ def _select(setting: Setting) -> list[str] | None:
 
 
 def _side_by_side(
-    setting: Setting, rival: Rival, feed: Feed, peer: Peer, rounds: int
+    setting: Setting, rival: Rival, feed: Feed, peer: Peer, rounds: int, turn_s: float
 ) -> dict[str, Any]:
     rows, workload = _measured(setting, rival), feed.workload
 
@@ -149,7 +157,7 @@ def _side_by_side(
         left, right = workload.batch(rows), workload.batch(rows)
         return lambda: peer.push(left, right)
 
-    ours, theirs = best_in_turn(feed.round, rival_round, rounds=rounds)
+    ours, theirs = best_in_turn(feed.round, rival_round, rounds=rounds, turn_s=turn_s)
     rate, peer_rate = feed.tuples / ours, 2 * rows / theirs
     return figure(
         rival.name, rate / peer_rate, at_least=rival.at_least,

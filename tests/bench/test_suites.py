@@ -64,6 +64,11 @@ def test_jobs_take_turns_and_what_prepares_them_is_not_timed(monkeypatch):
 
     assert best_in_turn(job("a", 3, 1, 2), job("b", 5, 6, 4), rounds=3) == [1, 4]
     assert order == ["a", "b"] * 3
+    # A short job has as much time in its turn as a long one.
+    order.clear()
+    short, long = job("a", 3, 1, 2, 4, 4), job("b", 5, 6)
+    assert best_in_turn(short, long, rounds=2, turn_s=5) == [1, 5]
+    assert order == ["a", "a", "a", "b", "a", "a", "b"]
 
 
 @pytest.mark.parametrize(
