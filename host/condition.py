@@ -118,16 +118,18 @@ class JoinCondition:
         fails) has a place in the window and any key.
         """
         keys, _, matchable = self.encode_both(side, batch)
-        return keys, matchable
+        return keys, np.ones(len(batch), bool) if matchable is None else matchable
 
     def encode_both(
         self, side: Side, batch: pa.RecordBatch
-    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """The same with second keys between, None where the plan has none."""
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """The same with second keys between, None where the plan has none; all rows are matchable
+        where that is None.
+        """
         name, bits = self._plain[side]
         plain = None if name is None else integers(batch.column(name), bits)
         if plain is not None:
-            return plain, None, np.ones(len(batch), bool)
+            return plain, None, None
         frame = Frame(len(batch), {side: batch})
         matchable = is_true(all_of(self.plan.filters[side]), frame)
         keys = self.plan.keys.encode(side, frame, matchable)

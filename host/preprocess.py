@@ -1,9 +1,8 @@
 """PanJoin step 2, preprocessing: join fields out of the tuples, late ones marked, keys sorted."""
 
 from collections.abc import Sequence
-from concurrent.futures import wait
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,7 @@ from host.condition import JoinCondition
 from host.errors import InputError
 from host.sharing import Share
 from host.sorting import sorted_by_key
-from host.threads import one_thread
+from host.threads import Beside
 from host.two_keys import Rectangles, ascending, keyed_twice
 from host.watermark import Watermark
 from hw.spec.tuples import Side, tuple_dtype
@@ -26,8 +25,8 @@ __all__ = ["Prepared", "SideBatch", "Preprocessor"]
 
 
 #: Tuples from which on the streams of a batch are prepared by a thread each. Below, the other one
-#: is waited for longer than it works: what the engine still stores keeps the processors busy.
-_LARGE_BATCH = 1 << 17
+#: is waited for longer than it works.
+_LARGE_BATCH = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -158,11 +157,11 @@ class Preprocessor:
         self.time_columns = time_columns
         self.watermarks = watermarks
         self.totals = [0, 0]
-        self._thread = one_thread("watersmeet-sort")
+        self._beside = Beside("watersmeet-sort")
 
     def close(self) -> None:
         """End its thread."""
-        self._thread.shutdown()
+        self._beside.close()
 
     def prepare(self, arrivals: Arrivals) -> Prepared:
         left, right = self._sides(arrivals, list(self.totals))
@@ -175,11 +174,8 @@ class Preprocessor:
         if len(arrivals) < _LARGE_BATCH:
             left, right = (self._side(side, arrivals, totals) for side in Side)
             return left, right
-        beside = self._thread.submit(self._side, Side.RIGHT, arrivals, totals)
-        try:
-            left = self._side(Side.LEFT, arrivals, totals)
-        finally:
-            wait([beside])
+        beside = self._beside.start(partial(self._side, Side.RIGHT, arrivals, totals))
+        left = self._side(Side.LEFT, arrivals, totals)
         return left, beside.result()
 
     def _side(self, side: Side, arrivals: Arrivals, totals: list[int]) -> SideBatch:
@@ -195,13 +191,13 @@ class Preprocessor:
             times, known = event_times(side, self.time_columns[side], rows)
             carried[TIME] = times
             late = self.watermarks[side].observe(times, known)
-            matchable = matchable & known
+            matchable = _both(matchable, known)
             if late is not None:
-                matchable &= ~late
+                matchable = _both(matchable, ~late)
         stored = None
         if self.share is not None:
             probed = self.share.probed(side, rows)
-            matchable = matchable if probed is None else matchable & probed
+            matchable = _both(matchable, probed)
             stored = self.share.stored(side, totals[side], len(positions))
         order, keys, tuples = sorted_by_key(keys, matchable)
         seconds = None if seconds is None else seconds[order]
@@ -237,6 +233,13 @@ class Preprocessor:
             return None
         first, second = self.condition.intervals(side, keys), beside.intervals(side, seconds)
         return Rectangles.of(first, second)
+
+
+def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
+    """Which rows are among both; None is all of them."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
 
 
 def event_times(side: Side, name: str, rows: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:

@@ -26,17 +26,19 @@ class Sorted(NamedTuple):
     tuples: np.ndarray | None = None
 
 
-def sorted_by_key(keys: np.ndarray, matchable: np.ndarray) -> Sorted:
-    """The matchable tuples."""
-    whole = bool(matchable.all())
-    offsets = None if whole else np.flatnonzero(matchable)
+def sorted_by_key(keys: np.ndarray, matchable: np.ndarray | None = None) -> Sorted:
+    """The matchable tuples; without `matchable` all are."""
+    narrow = keys.dtype.itemsize == 4 and len(keys) < 1 << 31
+    offsets = None
+    if matchable is not None and not matchable.all():
+        offsets = np.flatnonzero(matchable)
     keys = keys if offsets is None else keys[offsets]
-    if keys.dtype.itemsize == 4 and len(keys) >= _LARGE_BATCH and len(matchable) < 1 << 31:
+    if narrow and len(keys) >= _LARGE_BATCH:
         from host.radix import radix_sorted
 
         return Sorted(*radix_sorted(keys, offsets))
     offsets = np.arange(len(keys)) if offsets is None else offsets
-    if keys.dtype.itemsize == 4 and len(matchable) < 1 << 31:
+    if narrow:
         # One sort of packed words is several times faster than an argsort.
         packed = keys.astype(np.int64)
         packed <<= 32

@@ -32,7 +32,7 @@ def keyed_twice(
 
 def ascending(keys: np.ndarray) -> np.ndarray:
     """The places of the keys, smallest first."""
-    return sorted_by_key(keys, np.ones(len(keys), bool)).order
+    return sorted_by_key(keys).order
 
 
 @dataclass(frozen=True)
