@@ -17,8 +17,14 @@ __all__ = ["name_cpu"]
 _UNKNOWN = "generic"
 _V2 = {"cx16", "popcnt", "sse4_1", "sse4_2", "ssse3"}
 _V3 = _V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"}
+_AVX512 = {
+    "avx512_bitalg", "avx512_vbmi2", "avx512_vnni", "avx512_vpopcntdq", "avx512bw", "avx512cd",
+    "avx512dq", "avx512f", "avx512ifma", "avx512vbmi", "avx512vl",
+}
 #: What PoCL's LLVM may know, the best first, and which flags of /proc/cpuinfo it needs.
 _NAMES = {
+    # What it has besides (sgx, pconfig, wbnoinvd, pku), no compiler uses of its own accord.
+    "icelake-server": _V3 | _AVX512 | {"adx", "gfni", "sha_ni", "vaes", "vpclmulqdq"},
     "znver3": _V3 | {"adx", "clzero", "sha_ni", "sse4a", "vaes", "vpclmulqdq"},
     "x86-64-v3": _V3,
     "x86-64-v2": _V2,

@@ -9,6 +9,7 @@ import numpy as np
 
 from hw.opencl.building import build
 from hw.opencl.devices import Device, DeviceError, open_device
+from hw.opencl.lanes import lane_words
 from hw.opencl.once import once
 from hw.spec.predicates import REGISTER
 from hw.spec.tuples import NOT, RECORD, interval_dtype, key_limits
@@ -174,7 +175,7 @@ def prelude(device: Device, key_bits: int) -> str:
         f"#define TASK_WORDS {TASK_WORDS}u",
     ]
     assert smallest == -largest - 1
-    return "\n".join(lines) + "\n" + _dialect(device) + _lanes_set(key_bits)
+    return "\n".join(lines) + "\n" + _dialect(device) + lane_words(key_bits)
 
 
 def c_structs(device: Device, dtypes: Mapping[str, np.dtype], context: Any = None) -> str:
@@ -253,70 +254,3 @@ def _dialect(device: Device) -> str:
     else:
         lines.append("#define PREFETCH(from) prefetch(from, 1)")
     return "\n".join(lines) + "\n"
-
-
-def _lanes_set(key_bits: int) -> str:
-    """LANES_SET(hits): how many of 16 lanes of a comparison of keys are true.
-
-    SIGNS(hits, more) is one word for two comparisons; LANES_OF_FIRST, _SECOND and _BOTH count in
-    it. The general form adds up the lanes. Where AVX2 is, clang's words take the sign of each.
-    """
-    halves = ("lo", "hi") if key_bits == 32 else ("lo.lo", "lo.hi", "hi.lo", "hi.hi")
-    word, real, lanes = ("ps", "float8", 8) if key_bits == 32 else ("pd", "double4", 4)
-    signs = " | ".join(
-        f"__builtin_ia32_movmsk{word}256(as_{real}((hits).{half})) << {lanes * place}"
-        for place, half in enumerate(halves)
-    )
-    return f"""#ifdef __AVX2__
-#define LANES_SET(hits) ((uint)__builtin_popcount({signs}))
-#else
-INLINE uint lanes_set(key16_t hits)
-{{
-    key8_t by_8 = hits.lo + hits.hi;
-    key4_t by_4 = by_8.lo + by_8.hi;
-    key2_t by_2 = by_4.lo + by_4.hi;
-    return (uint)-(by_2.x + by_2.y);
-}}
-#define LANES_SET(hits) lanes_set(hits)
-#endif
-""" + (_SIGNS_OF_BYTES if key_bits == 32 else _SIGNS_OF_COUNTS) + _SIGNS_OF_16
-
-
-#: One bit to each of 16 lanes of a comparison of 32-bit words.
-_SIGNS_OF_16 = """#ifdef __AVX2__
-#define SIGNS_OF_16(hits)                                        \\
-    ((uint)(__builtin_ia32_movmskps256(as_float8((hits).lo)) |   \\
-            __builtin_ia32_movmskps256(as_float8((hits).hi)) << 8))
-#else
-INLINE uint signs_of_16(int16 hits)
-{
-    const uint16 lane = (uint16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    uint16 by_16 = (as_uint16(hits) & 1u) << lane;
-    uint8 by_8 = by_16.lo | by_16.hi;
-    uint4 by_4 = by_8.lo | by_8.hi;
-    uint2 by_2 = by_4.lo | by_4.hi;
-    return by_2.x | by_2.y;
-}
-#define SIGNS_OF_16(hits) signs_of_16(hits)
-#endif
-"""
-
-_SIGNS_OF_COUNTS = """#define SIGNS(hits, more) (LANES_SET(hits) | LANES_SET(more) << 16)
-#define LANES_OF_FIRST(signs) ((signs) & 0xFFFFu)
-#define LANES_OF_SECOND(signs) ((signs) >> 16)
-#define LANES_OF_BOTH(signs) (LANES_OF_FIRST(signs) + LANES_OF_SECOND(signs))
-"""
-
-#: Lanes of 32 bits cut to 16 and then to 8, which come by turns of eight from the first and the
-#: second comparison.
-_SIGNS_OF_BYTES = f"""#ifdef __AVX2__
-#define SIGNS(hits, more)                                                          \\
-    ((uint)__builtin_ia32_pmovmskb256(__builtin_ia32_packsswb256(                  \\
-        __builtin_ia32_packssdw256((hits).lo, (hits).hi),                          \\
-        __builtin_ia32_packssdw256((more).lo, (more).hi))))
-#define LANES_OF_FIRST(signs) ((uint)__builtin_popcount((signs) & 0x00FF00FFu))
-#define LANES_OF_SECOND(signs) ((uint)__builtin_popcount((signs) & 0xFF00FF00u))
-#define LANES_OF_BOTH(signs) ((uint)__builtin_popcount(signs))
-#else
-{_SIGNS_OF_COUNTS}#endif
-"""

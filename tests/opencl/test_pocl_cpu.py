@@ -58,13 +58,17 @@ def test_programs_build_on_a_cpu_that_llvm_does_not_know():
 V2 = "cx16 popcnt sse4_1 sse4_2 ssse3"
 V3 = f"{V2} avx avx2 abm bmi1 bmi2 f16c fma movbe"
 ZEN_3 = f"{V3} adx clzero sha_ni sse4a vaes vpclmulqdq"
+AVX512 = (
+    "avx512f avx512dq avx512ifma avx512cd avx512bw avx512vl avx512vbmi avx512_vbmi2 avx512_vnni "
+    "avx512_bitalg avx512_vpopcntdq"
+)
 
 
 @pytest.mark.parametrize(
     ("flags", "name"),
     [
         ("fpu sse2", "x86-64"), (f"{V2} avx avx2", "x86-64-v2"), (f"{V3} avx512f", "x86-64-v3"),
-        (f"{ZEN_3} avx512f", "znver3"),
+        (f"{ZEN_3} avx512f", "znver3"), (f"{ZEN_3} gfni {AVX512}", "icelake-server"),
     ],
 )
 def test_the_name_promises_no_instruction_that_is_missing(flags, name, tmp_path):
