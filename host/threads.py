@@ -59,8 +59,9 @@ class Beside:
 
     def __init__(self, name: str) -> None:
         self._calls: queue.SimpleQueue[Started[Any] | None] = queue.SimpleQueue()
-        self._thread = one_thread(name)
-        self._thread.submit(self._serve)
+        # A process whose program forgets to close it ends all the same.
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._thread.start()
 
     def start(self, call: Callable[[], T]) -> Started[T]:
         """Do it there, after what was started before."""
@@ -71,7 +72,7 @@ class Beside:
     def close(self) -> None:
         """End the thread when all that was started is done."""
         self._calls.put(None)
-        self._thread.shutdown()
+        self._thread.join()
 
     def _serve(self) -> None:
         while (started := self._calls.get()) is not None:

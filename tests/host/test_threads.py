@@ -63,3 +63,10 @@ def test_closing_ends_what_was_started_and_the_thread():
     beside.close()
     assert threading.active_count() == before - 1
     assert late.result() == 499_999_500_000
+
+
+def test_who_forgets_to_close_it_is_not_kept():
+    script = "from host.threads import Beside; print(Beside('test').start(lambda: 7).result())"
+    command = [sys.executable, "-c", script]
+    told = subprocess.run(command, timeout=60, check=True, capture_output=True, text=True)
+    assert told.stdout == "7\n"
