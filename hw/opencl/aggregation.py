@@ -121,7 +121,9 @@ class AggregationEngine:
                 folds.free()
             folds = column.folds = Folds(self._pool, frontier)
         fresh = folds.version != column.version
-        folds.version = column.version
+        if not fresh and folds.number == frontier.number:
+            return
+        folds.version, folds.number = column.version, frontier.number
         values, count = column.levels[0], subwindow.count
         self._launch(
             kernels["fold"], frontier.marks, values, count, int(fresh), folds.place,

@@ -79,6 +79,7 @@ class Folds:
         self._pool = pool
         self._room, self._edges_room = frontier.room, frontier.edges_room
         self.version = (-1, -1)  # of the column, when it was folded
+        self.number = 0  # of the frontier then
         sizes = (self._room // MARKED + 1) * _FOLD_BYTES, self._edges_room * 8
         self._parts = [(pool.allocate(size), size) for size in sizes]
         (self.place, _), (self.edges, _) = self._parts

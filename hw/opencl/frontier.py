@@ -1,12 +1,14 @@
 """Frontiers: which positions of a subwindow all probes of a batch see, and which only some."""
 
 from collections.abc import Sequence
+from itertools import count
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from hw.opencl.memory import HostArray, Pool
-from hw.opencl.program import FRONTIER, MARK, Program
+from hw.opencl.program import FAN, FRONTIER, MARK, Program
 from hw.opencl.subwindow import RID_BYTES, Subwindow
 from hw.spec.tuples import Side
 from hw.spec.windows import Sight
@@ -15,12 +17,15 @@ __all__ = ["MARKED", "Frontier", "Frontiers", "Watched"]
 
 #: Positions to a mark; see kernels/sight.cl.
 MARKED = 64
-_AGE_BITS = 8
-_AGES = 1 << _AGE_BITS
-_STAGGER = 24
-#: Looks at single tuples that take the time of a frontier, to a tuple of the subwindow: where the
-#: last one is followed, and where tuples have to be dealt by age.
-_FOLLOWED, _DEALT = 0.25, 8.0
+#: Looks at single tuples that take the time of a frontier, to a tuple of the subwindow.
+_SWEPT = 0.25
+#: Most batches for which a frontier is made.
+_MOST_BATCHES = 16
+
+_numbers = count(1)
+
+#: Rids [begin, end).
+Span = tuple[int, int]
 
 
 class Watched(NamedTuple):
@@ -36,29 +41,43 @@ class Watched(NamedTuple):
 
 
 class Frontier:
-    """One subwindow's memory for it: places. `version` is the subwindow's when it was made."""
+    """One subwindow's memory for it: places, and what was marked there.
+
+    version  the subwindow's, when it was made
+    every    rids that are marked as seen by every probe
+    some     rids that hold what any probe may see
+    number   that no other has had, nor this one before: sums over it are right while it stays
+    """
 
     def __init__(self, pool: Pool, room: int) -> None:
         self._pool = pool
         self.room = room
         self.version = -1
-        self.every = (0, 0)  # rids that were marked as seen by every probe
-        sizes = (room + _AGES * _STAGGER) * 8, _AGES * 8, (room // MARKED + 1) * MARK.itemsize
-        self._parts = [(pool.allocate(size), size) for size in sizes]
-        self.by_age, self.ages, self.marks = (place for place, _ in self._parts)
+        self.every, self.some = (0, 0), (0, 0)
+        self.number = 0
+        self._size = (room // MARKED + 1) * MARK.itemsize
+        self.marks = pool.allocate(self._size)
         self.edges, self.edges_room = 0, 0
 
-    def reserve_edges(self, count: int) -> None:
-        """Make room for so many rids on the edge."""
-        if count > self.edges_room:
-            self._free_edges()
-            self.edges_room = 1 << (count - 1).bit_length()
-            self.edges = self._pool.allocate(self.edges_room * RID_BYTES)
+    def holds(self, version: int, some: Span, every: Span) -> bool:
+        """Whether it is right for probes that see this: where it is unsure, they look."""
+        return self.version == version and _within(self.every, every) and _within(some, self.some)
+
+    def become(self, version: int, some: Span, every: Span) -> None:
+        """What it is about to be made of."""
+        self.version, self.some, self.every = version, some, every
+        self.number = next(_numbers)
+        self._reserve_edges(_length(some) - _length(every))
 
     def free(self) -> None:
-        for part in self._parts:
-            self._pool.free(*part)
+        self._pool.free(self.marks, self._size)
         self._free_edges()
+
+    def _reserve_edges(self, rids: int) -> None:
+        if rids > self.edges_room:
+            self._free_edges()
+            self.edges_room = 1 << (rids - 1).bit_length()
+            self.edges = self._pool.allocate(self.edges_room * RID_BYTES)
 
     def _free_edges(self) -> None:
         if self.edges_room:
@@ -73,104 +92,116 @@ class Frontiers:
         units = program.device.compute_units
         self._pieces = units * (2 if program.device.kind == "cpu" else 16)
         arguments = [*[None] * 8, np.uint64]
-        self._tally, self._deal, self._mark, self._line_up = (
-            program.kernel(name, arguments) for name in ("tally", "deal", "mark", "line_up")
+        self._mark, self._line_up = (
+            program.kernel(name, arguments) for name in ("mark", "line_up")
         )
-        self._tallies = HostArray(pool, np.uint32)
         self._words = HostArray(pool, FRONTIER)
-        self._sums = HostArray(pool, np.uint32)
+        self._sums, self._apart = HostArray(pool, np.uint32), HostArray(pool, np.uint32)
         #: By the side of the probes: tuples of subwindows seen in part that one of them matched.
         self._met = [0.0] * len(Side)
-        self._made: dict[Subwindow, Frontier] = {}
+        self._used: dict[Subwindow, Frontier] = {}
 
     def note(self, side: Side, probes: int, met: int) -> None:
         """What the probes of a batch have met in subwindows that they see in part."""
         self._met[side] = met / max(1, probes)
 
     def of(self, subwindows: Sequence[Subwindow]) -> list[Frontier | None]:
-        """The frontiers that were made of them for this batch."""
-        return [self._made.get(subwindow) for subwindow in subwindows]
+        """Their frontiers for this batch."""
+        return [self._used.get(subwindow) for subwindow in subwindows]
 
     def make(self, watched: Sequence[Watched]) -> bool:
         """Queue the frontiers of a batch, of each subwindow that is worth one.
 
         False where these are the same subwindows as before.
         """
-        before, self._made = set(self._made), {}
-        made: list[_Made] = []
+        before, self._used = set(self._used), {}
+        stale: list[Subwindow] = []
         for one in watched:
             looks = one.probes * self._met[one.side]
             for subwindow, sight in zip(one.subwindows, one.sights, strict=True):
                 if sight is not None and sight.some is not None:
-                    self._consider(subwindow, sight, looks, made)
-        if made:
-            self._launch(sorted(made, key=lambda one: one.fresh))
-        return set(self._made) != before
+                    stale += self._use(subwindow, sight, looks)
+        if stale:
+            self._launch(stale)
+        return set(self._used) != before
 
-    def _consider(
-        self, subwindow: Subwindow, sight: Sight, looks: float, made: list["_Made"]
-    ) -> None:
+    def _use(self, subwindow: Subwindow, sight: Sight, looks: float) -> list[Subwindow]:
+        """Use a frontier of the subwindow if it pays; the subwindow, if it has to be made first."""
         some, every = (_clipped(span, subwindow) for span in (sight.some, sight.every))
-        edge = some[1] - some[0] - (every[1] - every[0])
-        # Where nothing has come since the last batch, dealing is likely to be for many of them.
+        # Where nothing has come since the last batch, nothing is likely to come.
         steady, subwindow.watched = subwindow.watched == subwindow.version, subwindow.version
-        cost = subwindow.count * (_FOLLOWED if steady else _DEALT)
-        if looks * (1 - edge / max(1, subwindow.count)) <= cost:
-            return
-        frontier = subwindow.frontier
+        frontier: Frontier | None = subwindow.frontier
+        if frontier is not None and frontier.holds(subwindow.version, some, every):
+            self._used[subwindow] = frontier
+            return []
+        edge = _length(some) - _length(every)
+        if looks * (1 - edge / max(1, subwindow.count)) <= _SWEPT * subwindow.count:
+            return []
         if frontier is None or frontier.room < subwindow.count:
             if frontier is not None:
                 frontier.free()
             frontier = subwindow.frontier = Frontier(self._pool, subwindow.room)
-        frontier.reserve_edges(min(subwindow.count, edge))
-        self._made[subwindow] = frontier
-        fresh = frontier.version == subwindow.version
-        made.append(_Made(fresh, frontier, subwindow, some, every))
+        batches = _batches(subwindow.count, looks, edge) if steady else 1
+        frontier.become(subwindow.version, *_ahead(batches, some, every, subwindow))
+        self._used[subwindow] = frontier
+        return [subwindow]
 
-    def _launch(self, made: Sequence["_Made"]) -> None:
-        words = self._words.reserve(len(made))
-        tallies = self._tallies.reserve(_AGES * self._pieces * len(made))
-        sums = self._sums.reserve(2 * self._pieces * len(made))
-        for number, one in enumerate(made):
-            words.host[number] = one.word(
-                tallies.place + 4 * number * _AGES * self._pieces,
-                sums.place + 4 * number * 2 * self._pieces,
+    def _launch(self, stale: Sequence[Subwindow]) -> None:
+        words = self._words.reserve(len(stale))
+        sums = self._sums.reserve(2 * self._pieces * len(stale)).place
+        rooms = [self._room(subwindow) for subwindow in stale]
+        apart = self._apart.reserve(self._pieces * sum(rooms)).place
+        for number, (subwindow, room) in enumerate(zip(stale, rooms, strict=True)):
+            frontier = self._used[subwindow]
+            words.host[number] = (
+                subwindow.rids, frontier.marks, frontier.edges, apart, sums, subwindow.count, room,
+                frontier.every, frontier.some,
             )
-        words.upload(len(made))
-        stale = sum(not one.fresh for one in made)
-        steps = (
-            (self._tally, stale), (self._deal, stale), (self._mark, len(made)),
-            (self._line_up, len(made)),
-        )
-        for kernel, frontiers in steps:
-            if frontiers:
-                self._pool.launch(kernel, (self._pieces, frontiers), words.place)
+            apart += 4 * self._pieces * room
+            sums += 4 * 2 * self._pieces
+        words.upload(len(stale))
+        for kernel in (self._mark, self._line_up):
+            self._pool.launch(kernel, (self._pieces, len(stale)), words.place)
+
+    def _room(self, subwindow: Subwindow) -> int:
+        """For the rids on the edge of each piece, and a line more."""
+        frontier = self._used[subwindow]
+        marks = -(-(subwindow.count // MARKED + 1) // self._pieces)
+        return min(_length(frontier.some) - _length(frontier.every), marks * MARKED) + FAN
 
 
-class _Made(NamedTuple):
-    """One that is about to be made; `fresh` where the last one of the subwindow is followed."""
+def _batches(tuples: int, looks: float, edge: int) -> int:
+    """For how many batches a frontier of so many tuples is best made.
 
-    fresh: bool
-    frontier: Frontier
-    subwindow: Subwindow
-    some: tuple[int, int]
-    every: tuple[int, int]
-
-    def word(self, tallies: int, sums: int) -> tuple[object, ...]:
-        """As a FRONTIER word; it counts as made from then on."""
-        frontier, subwindow, some, every = self.frontier, self.subwindow, self.some, self.every
-        before = frontier.every if self.fresh else every
-        frontier.version, frontier.every = subwindow.version, every
-        moved = (*sorted((before[0], every[0])), *sorted((before[1], every[1])))
-        edge = (some[0], every[0], every[1], some[1]) if every[0] < every[1] else (*some, 0, 0)
-        shift = max(0, (subwindow.capacity - 1).bit_length() - _AGE_BITS)
-        return (
-            subwindow.rids, frontier.by_age, frontier.ages, tallies, frontier.marks,
-            frontier.edges, sums, subwindow.count, shift, every, moved, edge,
-        )
+    Made for n, it costs a look at each of its tuples once in n batches; and each probe then looks
+    at what n batches have on the edge. The sum is least at this n.
+    """
+    best = round(tuples / max(1.0, sqrt(looks * edge)))
+    return min(_MOST_BATCHES, max(1, best))
 
 
-def _clipped(span: tuple[int, int] | None, subwindow: Subwindow) -> tuple[int, int]:
+def _ahead(batches: int, some: Span, every: Span, subwindow: Subwindow) -> tuple[Span, Span]:
+    """What batches to come will see, if the edges go on as they went in this one."""
+    if not _length(every):
+        return some, (0, 0)
+    more = batches - 1
+    begin = every[0] + more * (every[0] - some[0])
+    end = some[1] + more * (some[1] - every[1])
+    return (some[0], min(end, subwindow.capacity)), _span(begin, every[1])
+
+
+def _clipped(span: Span | None, subwindow: Subwindow) -> Span:
     """The rids among them that there are."""
-    begin, end = (min(max(0, rid), subwindow.capacity) for rid in span or (0, 0))
+    return _span(*(min(max(0, rid), subwindow.capacity) for rid in span or (0, 0)))
+
+
+def _span(begin: int, end: int) -> Span:
     return (begin, end) if begin < end else (0, 0)
+
+
+def _length(span: Span) -> int:
+    return span[1] - span[0]
+
+
+def _within(inner: Span, outer: Span) -> bool:
+    return not _length(inner) or (outer[0] <= inner[0] and inner[1] <= outer[1])

@@ -10,14 +10,16 @@ def lane_words(key_bits: int) -> str:
     SIGNS(hits, more)    one word for two such comparisons, in which LANES_OF_FIRST, LANES_OF_SECOND
                          and LANES_OF_BOTH count
     SIGNS_OF_16(hits)    one bit to each lane of a comparison of 32-bit words
+    PACK_16(words, signs, into)
+                         the words with a bit, one behind the other; 16 words may be written
 
     With AVX-512 a comparison is a word of bits as it is. With AVX2, clang's own words take the sign
     of each lane; the general form adds up the lanes.
     """
     return "".join((
         "#if defined(__AVX512DQ__)\n", _avx512(key_bits),
-        "#elif defined(__AVX2__)\n", _avx2(key_bits),
-        "#else\n", _GENERAL, _SIGNS_OF_COUNTS,
+        "#elif defined(__AVX2__)\n", _avx2(key_bits), _PACKED_SINGLY,
+        "#else\n", _GENERAL, _SIGNS_OF_COUNTS, _PACKED_SINGLY,
         "#endif\n",
     ))
 
@@ -29,6 +31,9 @@ def _avx512(key_bits: int) -> str:
         for half, place in (("lo", 0), ("hi", 8))
     )
     return f"""#define SIGNS_OF_16(hits) ({narrow})
+#define PACK_16(words, signs, into)                                             \\
+    STORE16(uint, as_uint16(__builtin_ia32_compresssi512_mask(as_int16(words),  \\
+                                                              (int16)(0), signs)), into)
 #define SIGNS_OF_KEYS(hits) ({narrow if key_bits == 32 else wide})
 #define LANES_SET(hits) ((uint)__builtin_popcount(SIGNS_OF_KEYS(hits)))
 #define SIGNS(hits, more) (SIGNS_OF_KEYS(hits) | SIGNS_OF_KEYS(more) << 16)
@@ -70,6 +75,17 @@ INLINE uint signs_of_16(int16 hits)
 }
 #define LANES_SET(hits) lanes_set(hits)
 #define SIGNS_OF_16(hits) signs_of_16(hits)
+"""
+
+_PACKED_SINGLY = """INLINE void pack_16(uint16 words, uint signs, __global uint *into)
+{
+    uint lanes[16];
+    for (uint lane = 0; lane < 16; lane++)
+        lanes[lane] = words[lane];
+    for (; signs > 0; signs &= signs - 1)
+        *into++ = lanes[POPCOUNT((signs & -signs) - 1)];
+}
+#define PACK_16(words, signs, into) pack_16(words, signs, into)
 """
 
 _SIGNS_OF_COUNTS = """#define SIGNS(hits, more) (LANES_SET(hits) | LANES_SET(more) << 16)

@@ -60,9 +60,8 @@ MARK = np.dtype([
     ("every", "<u8"), ("edge", "<u8"), ("every_before", "<u4"), ("edge_before", "<u4"),
 ])
 FRONTIER = np.dtype([
-    ("rids", "<u8"), ("by_age", "<u8"), ("ages", "<u8"), ("tallies", "<u8"), ("marks", "<u8"),
-    ("edges", "<u8"), ("sums", "<u8"), ("count", "<u4"), ("shift", "<u4"), ("every", "<u4", (2,)),
-    ("moved", "<u4", (4,)), ("edge", "<u4", (4,)),
+    ("rids", "<u8"), ("marks", "<u8"), ("edges", "<u8"), ("apart", "<u8"), ("sums", "<u8"),
+    ("count", "<u4"), ("room", "<u4"), ("every", "<u4", (2,)), ("some", "<u4", (2,)),
 ])
 
 #: What is asked of a batch of probes where only counts are wanted; see kernels/probe.cl. The first

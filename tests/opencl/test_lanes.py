@@ -18,7 +18,8 @@ WITHOUT = {
     "no AVX2": ("__AVX512DQ__", "__AVX2__"),
 }
 KERNEL = """
-__kernel void count(__global const key_t *keys, __global const key_t *at, __global uint *found)
+__kernel void count(__global const key_t *keys, __global const key_t *at, __global uint *found,
+                    __global uint *packed)
 {
     size_t i = get_global_id(0);
     key16_t line = LOAD16(key, keys + 32 * i), next = LOAD16(key, keys + 32 * i + 16);
@@ -30,6 +31,7 @@ __kernel void count(__global const key_t *keys, __global const key_t *at, __glob
     found[5 * i + 2] = LANES_OF_SECOND(signs);
     found[5 * i + 3] = LANES_OF_BOTH(signs);
     found[5 * i + 4] = SIGNS_OF_16(words);
+    PACK_16(convert_uint16(line), found[5 * i + 4], packed + 16 * i);
 }
 """
 
@@ -48,10 +50,12 @@ def counted(key_bits, without, keys, at):
         for array in (keys, at)
     ]
     found = np.zeros((len(at), 5), np.uint32)
-    into = cl.Buffer(context, flags.WRITE_ONLY, found.nbytes)
-    cl.Kernel(program, "count")(queue, (len(at),), None, *given, into)
-    cl.enqueue_copy(queue, found, into)
-    return found
+    packed = np.zeros((len(at), 16), np.uint32)
+    into = [cl.Buffer(context, flags.WRITE_ONLY, array.nbytes) for array in (found, packed)]
+    cl.Kernel(program, "count")(queue, (len(at),), None, *given, *into)
+    cl.enqueue_copy(queue, found, into[0])
+    cl.enqueue_copy(queue, packed, into[1])
+    return found, packed
 
 
 @pytest.mark.parametrize("without", WITHOUT.values(), ids=WITHOUT)
@@ -64,9 +68,12 @@ def test_lanes_are_counted(key_bits, without):
     ends = np.iinfo(dtype)
     keys[::3, :, ::5], keys[::7, :, 1::4] = ends.min, ends.max
 
-    found = counted(key_bits, without, keys, at)
+    found, packed = counted(key_bits, without, keys, at)
     hits, more = keys[:, 0] < at[:, None], keys[:, 1] > at[:, None]
     first, second = hits.sum(1), more.sum(1)
-    lanes = (keys[:, 0].astype(np.int32) < at[:, None].astype(np.int32)) << np.arange(16)
-    expected = np.stack([first, first, second, first + second, lanes.sum(1)], 1)
-    assert np.array_equal(found, expected)
+    words = keys[:, 0].astype(np.int32)
+    below = words < at[:, None].astype(np.int32)
+    signs = (below << np.arange(16)).sum(1)
+    assert np.array_equal(found, np.stack([first, first, second, first + second, signs], 1))
+    for line, chosen, together in zip(words, below, packed, strict=True):
+        assert np.array_equal(together[: chosen.sum()], line[chosen].astype(np.uint32))

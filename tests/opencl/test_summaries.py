@@ -185,6 +185,37 @@ def test_frontiers_follow_the_edges_of_windows(engine, model, edges):
     assert all(window.frontier for window in engine._windows[Side.LEFT].values())
 
 
+def test_a_frontier_is_made_ahead_for_batches_whose_edges_go_on_as_they_went(engine, model):
+    """Seldom where looks are many, and at once where the edge moves otherwise or tuples come."""
+    random = np.random.default_rng(19)
+    judge = model(engine.params.key_bits)
+    engine.create(Side.LEFT, 0, 60_000)
+    judge.insert(judge.batch(random.integers(-900_000, 900_000, 50_000)))
+    engine.insert(Side.LEFT, 0, judge.tuples)
+    window, keys = engine._windows[Side.LEFT][0], keys_of(engine, np.linspace(-9e5, 9e5, 160))
+    probes = Probes(Side.RIGHT, keys, Predicate((Band(-9_000, 9_000),)))
+    numbers = []
+
+    def ask(begin, end):
+        sight = watching(begin, end, len(keys), random)
+        [(counts, _)] = engine.summarise([Question(probes, [Stretch(0, None, sight, {})])])
+        for probe in range(len(keys)):
+            rids = judge.rids(probes, probe).astype(np.int64) + BASE - int(sight.first[probe])
+            assert counts[probe] == (rids % (1 << 32) < sight.rows[probe]).sum()
+        numbers.append(window.frontier.number if window.frontier else 0)
+
+    for batch in range(12):
+        ask((40 * batch, 40 * batch + 40), (50_000, 50_001))
+    assert 0 < len(set(numbers[3:])) < 5
+    ask((9_000, 9_040), (50_000, 50_001))
+    ask((9_000, 9_040), (40_000, 40_100))
+    more = judge.batch(random.integers(-900_000, 900_000, 500))
+    judge.insert(more)
+    engine.insert(Side.LEFT, 0, more)
+    ask((9_000, 9_040), (40_000, 40_100))
+    assert numbers[11] < numbers[12] < numbers[13] < numbers[14]
+
+
 def test_an_engine_that_met_too_many_draws_frontiers_and_counts_again(engine, model):
     judge = model(engine.params.key_bits)
     engine.create(Side.LEFT, 0, 9_000)

@@ -50,12 +50,15 @@ INLINE void tell(const slab_t *slabs, ulong efforts_place, const effort_t *effor
     told[1] = effort->looked > effort->most;
 }
 
-// Which of FAN rids the probe sees, one bit to each; `shift` and `rows` are those of its sight, all
-// lowered by 2**31, because signed words are what machines compare.
-INLINE uint seen_of_16(__global const uint *rids, uint16 shift, int16 rows)
+// Which of 16 rids the probe sees: a comparison. All are lowered by 2**31, because signed words are
+// what machines compare.
+#define IS_SEEN_16(rids, sight)                                       \
+    (as_int16((rids) + (uint16)(0x80000000u - (sight).first)) <      \
+     (int16)((int)((sight).rows - 0x80000000u)))
+
+INLINE uint count_seen_16(__global const uint *rids, uint skipped, sight_t sight)
 {
-    int16 hits = as_int16(LOAD16(uint, rids) + shift) < rows;
-    return SIGNS_OF_16(hits);
+    return POPCOUNT(SIGNS_OF_16(IS_SEEN_16(LOAD16(uint, rids), sight)) >> skipped);
 }
 
 // How many of n rids the probe sees.
@@ -63,12 +66,10 @@ INLINE uint count_seen(__global const uint *rids, uint n, sight_t sight)
 {
     uint hits = 0, i = 0;
     if (n >= FAN) {
-        uint16 shift = 0x80000000u - sight.first;
-        int16 rows = (int)(sight.rows - 0x80000000u);
         for (; i + FAN <= n; i += FAN)
-            hits += POPCOUNT(seen_of_16(rids + i, shift, rows));
+            hits += count_seen_16(rids + i, 0, sight);
         // The last FAN rids, less those that were counted before.
-        return hits + POPCOUNT(seen_of_16(rids + n - FAN, shift, rows) >> (i + FAN - n));
+        return hits + count_seen_16(rids + n - FAN, i + FAN - n, sight);
     }
     for (; i < n; i++)
         hits += is_seen(rids[i], sight);
