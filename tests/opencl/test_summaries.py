@@ -207,13 +207,17 @@ def test_a_frontier_is_made_ahead_for_batches_whose_edges_go_on_as_they_went(eng
     for batch in range(12):
         ask((40 * batch, 40 * batch + 40), (50_000, 50_001))
     assert 0 < len(set(numbers[3:])) < 5
+    before = len(numbers)
+    for batch in range(12):
+        ask((600, 601), (20_000 + 40 * batch, 20_040 + 40 * batch))
+    assert len(set(numbers[before:])) < 5
     ask((9_000, 9_040), (50_000, 50_001))
     ask((9_000, 9_040), (40_000, 40_100))
     more = judge.batch(random.integers(-900_000, 900_000, 500))
     judge.insert(more)
     engine.insert(Side.LEFT, 0, more)
     ask((9_000, 9_040), (40_000, 40_100))
-    assert numbers[11] < numbers[12] < numbers[13] < numbers[14]
+    assert numbers[-4] < numbers[-3] < numbers[-2] < numbers[-1]
 
 
 def test_an_engine_that_met_too_many_draws_frontiers_and_counts_again(engine, model):
