@@ -16,6 +16,7 @@ __all__ = ["HostArray", "Pool"]
 
 _UNIT = 256  # bytes; a multiple of every vector and cache line
 _FIRST_SLAB = 1 << 26
+_BEHIND = 256  # bytes behind a slab: kernels read whole lines of the last array, too
 
 
 class Pool:
@@ -204,20 +205,20 @@ class Pool:
     def _add_slab(self, size: int) -> None:
         import pyopencl as cl
 
-        most = self.device.handle.max_mem_alloc_size // _UNIT * _UNIT
+        most = (self.device.handle.max_mem_alloc_size - _BEHIND) // _UNIT * _UNIT
         wanted = max(size, min(most, self._sizes[-1] * 2 if self._sizes else _FIRST_SLAB))
         flags = cl.mem_flags
         try:
             if wanted > most or len(self.slabs) == SLABS:
                 raise cl.MemoryError("clCreateBuffer", cl.status_code.INVALID_BUFFER_SIZE)
             if self.shared:
-                host = _pages(wanted)
+                host = _pages(wanted + _BEHIND)
                 buffer = cl.Buffer(
                     self._context, flags.READ_WRITE | flags.USE_HOST_PTR, hostbuf=host
                 )
             else:
                 host = np.empty(0, np.uint8)
-                buffer = cl.Buffer(self._context, flags.READ_WRITE, wanted)
+                buffer = cl.Buffer(self._context, flags.READ_WRITE, wanted + _BEHIND)
         except (cl.Error, MemoryError, OSError) as error:
             held = sum(self._sizes) >> 20
             raise DeviceError(

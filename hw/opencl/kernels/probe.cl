@@ -137,6 +137,9 @@ INLINE uint count_in_buffer(const slab_t *slabs, __global const array_t *array, 
     return hits;
 }
 
+// Tuples of a run from which on they are looked at as lines of 16.
+#define FEW 4u
+
 // Where probes see a part of the array: their runs become as long as what they see of them, unless
 // that would be too many tuples to look at.
 INLINE void keep_seen(const slab_t *slabs, __global const array_t *array,
@@ -147,11 +150,14 @@ INLINE void keep_seen(const slab_t *slabs, __global const array_t *array,
     __global const mark_t *marks = 0;
     uint *start = runs->start, *stop = runs->stop;
     uint found[BLOCK], many = 0;        // the probes with a run: to guess which would be wrong
+    ulong met = 0;
     for (uint j = 0; j < n; j++) {
-        effort->met += stop[j] - start[j];
+        met += stop[j] - start[j];
         found[many] = j;
         many += stop[j] > start[j];
     }
+    effort->met += met;
+    bool few = met < FEW * many;
     bool has_frontier = sights->marks != NO_FRONTIER;
     if (has_frontier) {
         marks = marks_of(slabs, sights);
@@ -169,7 +175,8 @@ INLINE void keep_seen(const slab_t *slabs, __global const array_t *array,
         }
         effort->looked += look;
         if (effort->looked <= effort->most)
-            seen += count_seen(here, look, sight_of(slabs, sights, probes, i + j));
+            seen += few ? count_few_seen(here, look, sight_of(slabs, sights, probes, i + j))
+                        : count_seen(here, look, sight_of(slabs, sights, probes, i + j));
         stop[j] = start[j] + seen;
     }
 }

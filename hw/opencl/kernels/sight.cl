@@ -56,22 +56,27 @@ INLINE void tell(const slab_t *slabs, ulong efforts_place, const effort_t *effor
     (as_int16((rids) + (uint16)(0x80000000u - (sight).first)) <      \
      (int16)((int)((sight).rows - 0x80000000u)))
 
-INLINE uint count_seen_16(__global const uint *rids, uint skipped, sight_t sight)
+// Which of n <= 16 rids the probe sees; 16 are read.
+INLINE uint seen_of_16(__global const uint *rids, uint n, sight_t sight)
 {
-    return POPCOUNT(SIGNS_OF_16(IS_SEEN_16(LOAD16(uint, rids), sight)) >> skipped);
+    return SIGNS_OF_16(IS_SEEN_16(LOAD16(uint, rids), sight)) & ((1u << n) - 1);
 }
 
-// How many of n rids the probe sees.
+// How many of n rids the probe sees. How many there are cannot be guessed: the last few are looked
+// at as 16.
 INLINE uint count_seen(__global const uint *rids, uint n, sight_t sight)
 {
     uint hits = 0, i = 0;
-    if (n >= FAN) {
-        for (; i + FAN <= n; i += FAN)
-            hits += count_seen_16(rids + i, 0, sight);
-        // The last FAN rids, less those that were counted before.
-        return hits + count_seen_16(rids + n - FAN, i + FAN - n, sight);
-    }
-    for (; i < n; i++)
+    for (; i + FAN < n; i += FAN)
+        hits += POPCOUNT(seen_of_16(rids + i, FAN, sight));
+    return hits + POPCOUNT(seen_of_16(rids + i, n - i, sight));
+}
+
+// The same where they are mostly one or two: a line of rids often lies in two of the cache.
+INLINE uint count_few_seen(__global const uint *rids, uint n, sight_t sight)
+{
+    uint hits = 0;
+    for (uint i = 0; i < n; i++)
         hits += is_seen(rids[i], sight);
     return hits;
 }
