@@ -63,8 +63,12 @@ class CollectNode(wiring.Component):
         heard = Signal(self.count)  # inputs whose token is known with all its stars
         reached = [self._reached(m, n, heard) for n in range(self.count)]
         closed = _least(m, reached)
-        level = Signal(self.count)  # inputs that are at the star that all have now reached
-        m.d.comb += level.eq(Cat(stars == closed for stars in reached))
+        # Inputs that are at the star that all have now reached: no other one is before it. To
+        # compare them with `closed` would wait for it.
+        level = Signal(self.count)
+        m.d.comb += level.eq(Cat(
+            Cat(stars <= other for other in reached).all() for stars in reached
+        ))
         offers = Signal(self.count)
         for n, i in enumerate(self.i):
             turn = ~i.payload.ordered | ~level[:n].any()
@@ -90,10 +94,10 @@ class CollectNode(wiring.Component):
         i = self.i[n]
         total = Signal(range(2 * MOST_STARS + 1), name=f"total_{n}")
         reached = Signal(range(MOST_STARS + 1), name=f"reached_{n}")
-        m.d.comb += total.eq(self.ahead[n] + Mux(self.counted[n], 0, i.payload.stars))
+        m.d.comb += total.eq(self.ahead[n] + i.payload.stars)
         # More stars than can be counted wait at the input until the others have come closer.
-        m.d.comb += heard[n].eq(i.valid & (total <= MOST_STARS))
-        m.d.comb += reached.eq(Mux(heard[n], total, self.ahead[n]))
+        m.d.comb += heard[n].eq(i.valid & (self.counted[n] | (total <= MOST_STARS)))
+        m.d.comb += reached.eq(Mux(heard[n] & ~self.counted[n], total, self.ahead[n]))
         return reached
 
     def _choice(self, m, offers):

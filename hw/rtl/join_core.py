@@ -179,18 +179,20 @@ class JoinCore(wiring.Component):
             m.d.sync += turn.eq(turn + 1)
             with m.If(turn == self.slots):
                 m.d.sync += turn.eq(0)
-                m.next = "WEIGH"
+                m.next = "MEASURE"
 
     def _obey(self, m, command, table, refused):
         """Do what takes no time; begin what does."""
         fits, good = Signal(), Signal()  # an insert's tuples; a new subwindow
+        room = Signal(len(table.capacity), reset_less=True)
         batch = self.params.insert_buffer
         # Of a batch that is not too long these bits are all.
         count = command.count[: max(len(table.rows), batch.bit_length())]
+        with m.State("MEASURE"):
+            m.d.sync += room.eq(table.capacity - table.rows)
+            m.next = "WEIGH"
         with m.State("WEIGH"):
-            m.d.sync += fits.eq(
-                (count <= table.capacity - table.rows) & (command.count <= batch)
-            )
+            m.d.sync += fits.eq((count <= room) & (command.count <= batch))
             m.d.sync += good.eq(
                 ~table.found & table.free & (command.count <= self.params.subwindow)
             )
