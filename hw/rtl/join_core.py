@@ -94,14 +94,15 @@ class JoinCore(wiring.Component):
              reset, though the core forgets it
 
     The main arrays are double-buffered with one spare among all: an insertion writes the spare,
-    and what it read becomes the spare. `queue_words` is the insertion engine's.
+    and what it read becomes the spare. `queue_words` is the insertion engine's, `far` the probing
+    engine's.
     """
 
     #: Of a number of words that a port owes: each engine asks only for what it has room for.
     OWED_BITS = 10
 
     def __init__(self, params: JoinParams, *, slots=3, design="wide",
-                 partitioner=PipelinedPartitioner, queue_words=32, searches=False):
+                 partitioner=PipelinedPartitioner, queue_words=32, searches=False, far=False):
         check_geometry(params)
         self.params = params
         self.slots = slots
@@ -116,7 +117,7 @@ class JoinCore(wiring.Component):
         self.insertion = InsertionEngine(
             params, bits, self.batch.address_bits, design, queue_words=queue_words
         )
-        self.probing = ProbingEngine(params, bits, arrays=slots, partitioner=partitioner)
+        self.probing = ProbingEngine(params, bits, arrays=slots, partitioner=partitioner, far=far)
         ports = {}
         self.searchers = []
         if searches:
