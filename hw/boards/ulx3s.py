@@ -21,11 +21,10 @@ ULX3S = Board(
     reset=("button_fire", 0, None),
     lights=tuple(("led", number, None) for number in range(5)),
     params=JoinParams(
-        subwindow=1 << 10, partitions=1 << 9, insert_buffer=1 << 8, lanes=2, mergers=2, probers=2,
+        subwindow=1 << 11, partitions=1 << 10, insert_buffer=1 << 8, lanes=2, mergers=2, probers=2,
         cores=2,
     ),
     slots=7,
-    seed=2,
 )
 
 def _index(way: int) -> list[str]:
