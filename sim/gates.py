@@ -40,7 +40,7 @@ PROBER: dict[str, Any] = {"subwindow": 64, "partitions": 4, "lanes": 4}
 CORE: dict[str, Any] = {
     "subwindow": 32, "partitions": 4, "lanes": 2, "probers": 1, "mergers": 2, "insert_buffer": 16,
 }
-#: One whose banks and levels of the index array lie in blocks of 18, 9 and 4 bits, as boards have.
+#: One whose banks and levels of the index array lie in blocks of 36, 18 and 9 bits, as boards have.
 BLOCKS: dict[str, Any] = {
     "subwindow": 4096, "partitions": 2048, "lanes": 2, "probers": 2, "mergers": 2,
     "insert_buffer": 1024,
