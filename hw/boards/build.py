@@ -70,7 +70,8 @@ def without_collisions(netlist: str) -> str:
     with NO_COLLISIONS. yosys heeds that attribute only of memories that it reads as Verilog: of
     others it makes blocks of their own for each reader, with logic that passes the word on.
     """
-    lines, free, named, mine = [], set(), False, False
+    lines, named, mine = [], False, False
+    free: set[str] = set()
     for line in netlist.splitlines(keepends=True):
         word, *rest = line.split() or [""]
         if word == "module":
