@@ -7,9 +7,9 @@ __all__ = ["MUTANTS"]
 MUTANTS = {
     "join_core": of(
         "join_core.py",
-        ("(count <= table.capacity - table.rows)", "(count <= table.capacity)",
+        ("room.eq(table.capacity - table.rows)", "room.eq(table.capacity)",
          "a subwindow overflows"),
-        ("(count <= table.capacity - table.rows)", "(count < table.capacity - table.rows)",
+        ("(count <= room)", "(count < room)",
          "the last tuple is refused"),
         ("merge.source.eq(table.address)", "merge.source.eq(table.spare_address)",
          "the spare is merged"),

@@ -75,7 +75,7 @@ class ProberTop(_Top):
 class ProbingTop(_Top):
     """A probing engine and its memory, which holds two main arrays."""
 
-    def __init__(self, params: JoinParams, partitioner=PipelinedPartitioner):
+    def __init__(self, params: JoinParams, partitioner=PipelinedPartitioner, *, far=False):
         bits = _address_bits(params)
-        engine = ProbingEngine(params, bits, arrays=2, partitioner=partitioner)
+        engine = ProbingEngine(params, bits, arrays=2, partitioner=partitioner, far=far)
         super().__init__(params, engine, bits)

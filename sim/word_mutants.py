@@ -96,7 +96,7 @@ MUTANTS = {
          "the next bound meets the word"),
         ("taken = asked.valid & asked.ready", "taken = asked.valid",
          "a search that waits is answered too"),
-        ("asked.payload.address, 6)", "asked.payload.address, 5)",
+        ("asked.payload.address, 6 +", "asked.payload.address, 5 +",
          "an answer comes before its count"),
         ("port.found.count.eq(Array(found)[bank])", "port.found.count.eq(found[0])",
          "the first bank answers for all"),

@@ -32,7 +32,6 @@ class Board:
     slots     subwindows of each of its cores
     sdram     its chip, where that holds the main arrays; it serves one core
     seed      of placement, the best of those that were tried
-    router    options of routing that go with it
     blocks    where block RAM lies, as far as the placer is not to choose
     """
 
@@ -47,7 +46,6 @@ class Board:
     slots: int
     sdram: SdramTiming | None = None
     seed: int = 1
-    router: str = ""
     blocks: Plan | None = None
 
     def __post_init__(self) -> None:

@@ -27,7 +27,7 @@ from hw.rtl.digest import gateware_digest
 from hw.rtl.engine_words import head_layout
 from hw.rtl.layouts import fields_of
 
-__all__ = ["BOARDS", "build", "confirm", "design_digest"]
+__all__ = ["BOARDS", "build", "confirm", "design_digest", "without_collisions"]
 
 BOARDS = {board.name: board for board in (ULX3S, ECPIX5, ULX3S_SDRAM)}
 _TOOLS = {
@@ -53,14 +53,44 @@ def design_digest(board: Board) -> str:
 def _plan(board: Board, digest: str):
     """The build of a bitstream as files and a script."""
     os.environ.update(_TOOLS)
-    return board.platform().prepare(
+    plan = board.platform().prepare(
         Chip(board, digest), "top", emit_src=False, synth_opts="-nowidelut -abc9",
-        nextpnr_opts=f"--seed {board.seed} --placer static --router router2 {board.router} "
+        nextpnr_opts=f"--seed {board.seed} --placer static --router router1 "
                      "--report report.json --timing-allow-fail",
         # Without the names of unused wires: abc9 takes `x` and `x[0]` for one (yosys issue 4349).
         script_after_read="hierarchy -top top; proc; flatten; opt_clean -purge",
         ecppack_opts="--compress",
     )  # fmt: skip
+    plan.files["top.il"] = without_collisions(plan.files["top.il"])
+    return plan
+
+
+def without_collisions(netlist: str) -> str:
+    """RTLIL in which what a port reads of a word that is being written is anything, in memories
+    with NO_COLLISIONS. yosys heeds that attribute only of memories that it reads as Verilog: of
+    others it makes blocks of their own for each reader, with logic that passes the word on.
+    """
+    lines, named, mine = [], False, False
+    free: set[str] = set()
+    for line in netlist.splitlines(keepends=True):
+        word, *rest = line.split() or [""]
+        if word == "module":
+            free = set()
+        elif line.strip() == "attribute \\no_rw_check 1":
+            named = True
+        elif word == "memory":
+            if named:
+                free.add(rest[-1])
+            named = False
+        elif rest[:1] == ["\\MEMID"]:
+            mine = rest[1].strip('"').replace("\\\\", "\\") in free
+        mask = rest[:1] == ["\\COLLISION_X_MASK"] and mine
+        lines.append(re.sub("'0+", _all_ones, line) if mask else line)
+    return "".join(lines)
+
+
+def _all_ones(zeros: re.Match) -> str:
+    return zeros[0].replace("0", "1")
 
 
 def build(board: Board, seeds, folder: Path = FOLDER) -> Path:

@@ -22,10 +22,9 @@ ECPIX5 = Board(
         ("rgb_led", 3, "b"),
     ),
     params=JoinParams(
-        subwindow=1 << 10, partitions=1 << 9, insert_buffer=1 << 8, lanes=2, mergers=2, probers=2,
-        cores=1,
+        subwindow=1 << 11, partitions=1 << 10, insert_buffer=1 << 8, lanes=2, mergers=2, probers=2,
+        cores=2,
     ),
     slots=7,
     seed=2,
-    router="--tmg-ripup",
 )

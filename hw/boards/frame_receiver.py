@@ -25,7 +25,7 @@ def checksum() -> crc.Processor:
 class FrameReceiver(wiring.Component):
     """Bytes ``cable`` -> frames; their ``payload`` comes out once they are accepted.
 
-    head    of the frame that has just ended, while `ended` and in the cycle after
+    head    of the frame that has just ended, from two cycles before `ended` until the one after
     ended   for one cycle: a frame has ended
     sound   while `ended`: it is whole, and its payload fits
     accept  while `ended`: its payload is to be kept
@@ -75,11 +75,11 @@ class FrameReceiver(wiring.Component):
         m.d.comb += check.start.eq(comes & came.flag)
         with m.If(check.start):
             m.d.sync += count.eq(0)
-        room = self._keep(m, byte_comes, count, delay[:8], settles)
+        fitted = self._keep(m, byte_comes, count, delay[:8], settles)
         matches, whole, fits = Signal(), Signal(), Signal()
         m.d.sync += [
             weighed.eq(check.start & (count != 0)), self.ended.eq(weighed), settles.eq(self.ended),
-            matches.eq(check.match_detected & ~came.damaged), fits.eq(room),
+            matches.eq(check.match_detected & ~came.damaged), fits.eq(fitted),
             whole.eq((count <= longest) & (count == self.head.length + head_bytes + _CRC_BYTES)),
             self.sound.eq(matches & fits & whole),
         ]
@@ -94,18 +94,19 @@ class FrameReceiver(wiring.Component):
         used = Signal(range(RING + 1))  # accepted and not yet given out
         accepted = Signal()
         m.d.sync += accepted.eq(self.ended & self.accept & ~self.clear)
-        fits = Signal()
-        m.d.comb += fits.eq(used + length <= RING)
-        stores = Signal()
+        missed = Signal()  # a byte of this frame found no room; that some came later is no help
+        stores, room = Signal(), Signal()
         m.d.comb += stores.eq(
             byte_comes & (count >= FRAME.itemsize + _CRC_BYTES) & (length <= MOST_PAYLOAD)
         )
         m.d.comb += [write.addr.eq(begin + length), write.data.eq(byte)]
-        m.d.comb += write.en.eq(stores & (used + length < RING))
+        m.d.comb += room.eq(used + length < RING)
+        m.d.comb += write.en.eq(stores & room)
         with m.If(stores):
             m.d.sync += length.eq(length + 1)
+            m.d.sync += missed.eq(missed | ~room)
         with m.If(settles):
-            m.d.sync += length.eq(0)
+            m.d.sync += [length.eq(0), missed.eq(0)]
         fetch = self._give(m, read, begin, used, accepted)
         with m.If(self.clear):
             m.d.sync += used.eq(0)
@@ -115,7 +116,7 @@ class FrameReceiver(wiring.Component):
         with m.Elif(fetch):
             m.d.sync += used.eq(used - 1)
         m.d.sync += self.credit.eq((RING - used) >> (MOST_PAYLOAD - 1).bit_length())
-        return fits
+        return ~missed
 
     def _give(self, m, read, begin, used, accepted):
         """Offer accepted bytes in order; whether one is fetched from the ring this cycle."""

@@ -74,8 +74,12 @@ class BoardLink(wiring.Component):
         m.d.comb += [transmitter.ack.eq(head.ack), transmitter.allowed.eq(head.credit)]
         # What a frame's head says to others is told a cycle later, when the head is still there.
         m.d.sync += [self.restart.eq(0), transmitter.heard.eq(0), transmitter.again.eq(0)]
+        # A head has all come two cycles before its frame ends: what it is to this session is
+        # known by then.
         mine = Signal()
-        m.d.comb += mine.eq(self.alive & (head.session == session))
+        m.d.sync += mine.eq(self.alive & (head.session == session))
+        ahead = Signal(NUMBER_BITS)
+        m.d.sync += ahead.eq(head.seq - expected)
         with m.If(receiver.ended & ~receiver.sound), m.If(~asked & self.alive):
             m.d.sync += asked.eq(1)
             owe(Kind.AGAIN)
@@ -95,8 +99,6 @@ class BoardLink(wiring.Component):
             with m.If(head.kind == Kind.AGAIN):
                 owe(Kind.ACK)
             with m.If(head.kind == Kind.DATA):
-                ahead = Signal(NUMBER_BITS)
-                m.d.comb += ahead.eq(head.seq - expected)
                 m.d.comb += receiver.accept.eq(ahead == 0)
                 owe(Kind.ACK)
                 with m.If(ahead == 0):

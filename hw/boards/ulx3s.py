@@ -21,11 +21,10 @@ ULX3S = Board(
     reset=("button_fire", 0, None),
     lights=tuple(("led", number, None) for number in range(5)),
     params=JoinParams(
-        subwindow=1 << 10, partitions=1 << 9, insert_buffer=1 << 8, lanes=2, mergers=2, probers=2,
-        cores=1,
+        subwindow=1 << 11, partitions=1 << 10, insert_buffer=1 << 8, lanes=2, mergers=2, probers=2,
+        cores=2,
     ),
     slots=7,
-    seed=2,
 )
 
 def _index(way: int) -> list[str]:
@@ -47,7 +46,6 @@ ULX3S_SDRAM = replace(
     ),
     sdram=ULX3S_CHIP,
     seed=1,
-    router="--tmg-ripup",
     # The many equal blocks of the last levels never leave each other in the static placer.
     blocks={
         0: [18, *_index(0)[-1:]], 1: [14, *_index(0)[:-1]], 2: [14, *_index(1)[:-1]],

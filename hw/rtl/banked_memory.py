@@ -25,15 +25,18 @@ class BankedMemory(wiring.Component):
     searches  ports of probers. Half of them share one port of each bank's blocks, half the other
               one; the first of those that want the same bank is served, the others wait. A bound
               goes to its bank and is compared there: a word of keys is far wider than a bound. An
-              answer comes 8 cycles after its request is taken, or later by the cycles that it
-              waits for its bank
-    read      bursts of whole words, before searches, a word a cycle; a word comes 8 cycles after
-              its request is taken
+              answer comes 8 cycles and `hops` after its request is taken, or later by the cycles
+              that it waits for its bank
+    read      bursts of whole words, before searches, a word a cycle; a word comes 8 cycles and
+              `hops` after its request is taken
     write     a word a cycle, before all else; it is there three cycles later, and whoever asks
               for it two cycles later has it
 
     Nothing chooses between banks or between ports: who is not meant sends zeros, and all are ORed.
     Zeros are a register's reset, a choice of four would be three LUTs for each bit.
+
+    With `hops`, so many registers more are on the long ways: who reads to the banks, and the banks
+    to who searches. A memory whose blocks lie all over a chip needs one.
 
     Requires that whoever reads has room and takes each word when it comes: words are not held; and
     that no word is read or searched before it is there.
@@ -41,8 +44,9 @@ class BankedMemory(wiring.Component):
 
     BANKS = 4
 
-    def __init__(self, params: JoinParams, depth, ports):
+    def __init__(self, params: JoinParams, depth, ports, *, hops=0):
         self.params = params
+        self.hops = hops
         self.depth = depth
         self.address_bits = bits = exact_log2(depth)
         self.bank_bits = exact_log2(self.BANKS)
@@ -121,7 +125,7 @@ class BankedMemory(wiring.Component):
         return Cat(address[: self.bank_bits] == bank for bank in range(self.BANKS))
 
     def _whole(self, m):
-        """The address of a whole word that is asked for now; it came a cycle before."""
+        """The address of a whole word that is asked for now; it came a cycle before, or more."""
         m.submodules.counter = counter = self.counter
         wiring.connect(m, wiring.flipped(self.read.requests), counter.bursts)
         whole = Signal(
@@ -132,7 +136,7 @@ class BankedMemory(wiring.Component):
         m.d.sync += whole.address.eq(counter.addresses.payload)
         banks = self._banks(counter.addresses.payload)
         m.d.sync += whole.banks.eq(Mux(counter.addresses.valid, banks, 0))
-        return whole
+        return self._hop(m, "whole", whole)
 
     def _written(self, m):
         """What is written now, and to which of the banks; it came a cycle before, so that who
@@ -220,19 +224,27 @@ class BankedMemory(wiring.Component):
         return taken
 
     def _compare(self, m, name, bound, keys):
-        """What a search finds here, four cycles after its row; whose it is, it knows."""
+        """What a search finds here, four cycles and `hops` after its row; whose it is, it knows."""
         m.submodules[f"comparator_{name}"] = comparator = Comparator(self.params)
         waiting = [Signal.like(bound, name=f"waiting_{name}_{n}", reset_less=True)
                    for n in range(2)]
         m.d.sync += [waiting[0].eq(bound), waiting[1].eq(waiting[0])]
         m.d.comb += comparator.bound.eq(waiting[1])
         m.d.comb += Value.cast(comparator.keys).eq(keys)
-        return comparator.found.count
+        return self._hop(m, f"found_{name}", comparator.found.count)
+
+    def _hop(self, m, name, value):
+        """The same value `hops` cycles later."""
+        for n in range(self.hops):
+            later = Signal.like(value, name=f"{name}_hop_{n}")
+            m.d.sync += later.eq(value)
+            value = later
+        return value
 
     def _answer(self, m, number, port, asked, found):
         """The count of the bank that the search went to, in its time."""
         taken = asked.valid & asked.ready
-        here, bank = self._later(m, f"search_{number}", taken, asked.payload.address, 6)
+        here, bank = self._later(m, f"search_{number}", taken, asked.payload.address, 6 + self.hops)
         m.d.sync += port.found.valid.eq(here)
         m.d.sync += port.found.count.eq(Array(found)[bank])
 

@@ -4,7 +4,7 @@ from amaranth.hdl import *
 from amaranth.lib import wiring
 
 from hw.rtl.banked_memory import BankedMemory
-from hw.rtl.join_core import JoinCore
+from hw.rtl.join_core import JoinCore, core_address_bits
 from hw.spec import JoinParams
 
 __all__ = ["BlockCore"]
@@ -15,21 +15,27 @@ MEMORY_PORTS = ("reads", "searches", "writes")
 class BlockCore(wiring.Component):
     """The streams and statistics of a JoinCore, whose memory ports end in a BankedMemory.
 
-    A partition must be a memory word, so that probers search in single words. Options are the
-    core's.
+    A partition must be a memory word, so that probers search in single words. `hops` are the
+    memory's, by default one for a memory of more than `NEAR` tuples; with any, the probers are far
+    from all else. Options are the core's.
     """
 
-    def __init__(self, params: JoinParams, **options):
+    #: Tuples of the largest memory whose blocks lie close to each other.
+    NEAR = 1 << 14
+
+    def __init__(self, params: JoinParams, *, slots=3, hops=None, **options):
         if params.partition_rows != params.lanes:
             raise ValueError(
                 f"block RAM serves partitions of a memory word, {params.lanes} tuples, "
                 f"not {params.partition_rows}"
             )
-        self.core = JoinCore(params, queue_words=16, searches=True, **options)
-        members = self.core.signature.members
-        self.memory = BankedMemory(
-            params, 1 << self.core.address_bits, len(self.core.searches)
+        depth = 1 << core_address_bits(params, slots)
+        hops = int(depth * params.lanes > self.NEAR) if hops is None else hops
+        self.core = JoinCore(
+            params, slots=slots, queue_words=16, searches=True, far=hops > 0, **options
         )
+        self.memory = BankedMemory(params, depth, len(self.core.searches), hops=hops)
+        members = self.core.signature.members
         super().__init__(
             {name: member for name, member in members.items() if name not in MEMORY_PORTS}
         )

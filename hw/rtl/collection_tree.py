@@ -61,10 +61,23 @@ class CollectNode(wiring.Component):
         room = Signal()
         m.d.comb += room.eq(~self.o.valid | self.o.ready)
         heard = Signal(self.count)  # inputs whose token is known with all its stars
-        reached = [self._reached(m, n, heard) for n in range(self.count)]
+        counts = Signal(self.count)  # and whose stars are not in `ahead` yet
+        totals = [self._total(m, n, heard, counts) for n in range(self.count)]
+        reached = [
+            Mux(counts[n], total[: len(ahead)], ahead)
+            for n, (total, ahead) in enumerate(zip(totals, self.ahead, strict=True))
+        ]
         closed = _least(m, reached)
-        level = Signal(self.count)  # inputs that are at the star that all have now reached
-        m.d.comb += level.eq(Cat(stars == closed for stars in reached))
+        # Inputs that are at the star that all have now reached: no other one is before it. To
+        # compare them with `closed` would wait for it.
+        level = Signal(self.count)
+        m.d.comb += level.eq(Cat(
+            Cat(C(1), *(
+                self._reached_no_more(n, other, totals, counts)
+                for other in range(self.count) if other != n
+            )).all()
+            for n in range(self.count)
+        ))
         offers = Signal(self.count)
         for n, i in enumerate(self.i):
             turn = ~i.payload.ordered | ~level[:n].any()
@@ -85,16 +98,24 @@ class CollectNode(wiring.Component):
                     m.d.sync += self.last.eq(n)
         return m
 
-    def _reached(self, m, n, heard):
-        """The stars by which an input is ahead when those it offers are counted."""
+    def _total(self, m, n, heard, counts):
+        """The stars by which an input is ahead with those that it offers, if they are to count."""
         i = self.i[n]
         total = Signal(range(2 * MOST_STARS + 1), name=f"total_{n}")
-        reached = Signal(range(MOST_STARS + 1), name=f"reached_{n}")
-        m.d.comb += total.eq(self.ahead[n] + Mux(self.counted[n], 0, i.payload.stars))
+        m.d.comb += total.eq(self.ahead[n] + i.payload.stars)
         # More stars than can be counted wait at the input until the others have come closer.
-        m.d.comb += heard[n].eq(i.valid & (total <= MOST_STARS))
-        m.d.comb += reached.eq(Mux(heard[n], total, self.ahead[n]))
-        return reached
+        m.d.comb += heard[n].eq(i.valid & (self.counted[n] | (total <= MOST_STARS)))
+        m.d.comb += counts[n].eq(heard[n] & ~self.counted[n])
+        return total
+
+    def _reached_no_more(self, n, other, totals, counts):
+        """Whether an input has reached no more stars than another one: compared in all the ways
+        there are, beside the choice of which of them it is.
+        """
+        def than(stars):
+            return Mux(counts[other], stars <= totals[other], stars <= self.ahead[other])
+
+        return Mux(counts[n], than(totals[n]), than(self.ahead[n]))
 
     def _choice(self, m, offers):
         """One of the offers: the first behind the input that was served last."""

@@ -59,20 +59,26 @@ class Engine(wiring.Component):
         for number, core in enumerate(self.cores):
             heard = self._hear(m, f"core_{number}", heard)
             front, back = CoreInput(self.params, number), Punctuator(self.params, number)
-            # Registers between the far ends: neither waits for the other's wires in a cycle.
+            # Registers between the far ends: neither waits for the other's wires in a cycle. No
+            # core waits for another one's but at the root of the tree.
+            words = Buffer(front.words.payload.shape())
+            probes = Buffer(front.probes.payload.shape())
             contexts = Buffer(front.contexts.payload.shape())
             records = Buffer(back.records.payload.shape())
             for name, part in (
-                ("input", front), ("punctuator", back), ("contexts", contexts),
-                ("records", records),
+                ("input", front), ("punctuator", back), ("words", words), ("probes", probes),
+                ("contexts", contexts), ("records", records),
             ):
                 m.submodules[f"{name}_{number}"] = ResetInserter(heard)(part)
             m.submodules[f"core_{number}"] = Restarted(core, heard)
-            wiring.connect(m, self.distribution.o[number], front.words)
+            wiring.connect(m, self.distribution.o[number], words.i)
+            wiring.connect(m, words.o, front.words)
             wiring.connect(m, front.contexts, contexts.i)
             wiring.connect(m, contexts.o, back.contexts)
-            for name in ("commands", "tuples", "probes"):
+            for name in ("commands", "tuples"):
                 wiring.connect(m, getattr(front, name), getattr(core, name))
+            wiring.connect(m, front.probes, probes.i)
+            wiring.connect(m, probes.o, core.probes)
             wiring.connect(m, core.records, records.i)
             wiring.connect(m, records.o, back.records)
             wiring.connect(m, core.replies, back.replies)

@@ -94,14 +94,15 @@ class JoinCore(wiring.Component):
              reset, though the core forgets it
 
     The main arrays are double-buffered with one spare among all: an insertion writes the spare,
-    and what it read becomes the spare. `queue_words` is the insertion engine's.
+    and what it read becomes the spare. `queue_words` is the insertion engine's, `far` the probing
+    engine's.
     """
 
     #: Of a number of words that a port owes: each engine asks only for what it has room for.
     OWED_BITS = 10
 
     def __init__(self, params: JoinParams, *, slots=3, design="wide",
-                 partitioner=PipelinedPartitioner, queue_words=32, searches=False):
+                 partitioner=PipelinedPartitioner, queue_words=32, searches=False, far=False):
         check_geometry(params)
         self.params = params
         self.slots = slots
@@ -116,7 +117,7 @@ class JoinCore(wiring.Component):
         self.insertion = InsertionEngine(
             params, bits, self.batch.address_bits, design, queue_words=queue_words
         )
-        self.probing = ProbingEngine(params, bits, arrays=slots, partitioner=partitioner)
+        self.probing = ProbingEngine(params, bits, arrays=slots, partitioner=partitioner, far=far)
         ports = {}
         self.searchers = []
         if searches:
@@ -179,18 +180,20 @@ class JoinCore(wiring.Component):
             m.d.sync += turn.eq(turn + 1)
             with m.If(turn == self.slots):
                 m.d.sync += turn.eq(0)
-                m.next = "WEIGH"
+                m.next = "MEASURE"
 
     def _obey(self, m, command, table, refused):
         """Do what takes no time; begin what does."""
         fits, good = Signal(), Signal()  # an insert's tuples; a new subwindow
+        room = Signal(len(table.capacity), reset_less=True)
         batch = self.params.insert_buffer
         # Of a batch that is not too long these bits are all.
         count = command.count[: max(len(table.rows), batch.bit_length())]
+        with m.State("MEASURE"):
+            m.d.sync += room.eq(table.capacity - table.rows)
+            m.next = "WEIGH"
         with m.State("WEIGH"):
-            m.d.sync += fits.eq(
-                (count <= table.capacity - table.rows) & (command.count <= batch)
-            )
+            m.d.sync += fits.eq((count <= room) & (command.count <= batch))
             m.d.sync += good.eq(
                 ~table.found & table.free & (command.count <= self.params.subwindow)
             )

@@ -128,8 +128,12 @@ class PipelinedPartitioner(Partitioner):
         held = Cat(begins, self.valid)
         m.d.sync += self.valid.eq(held)
         search = now, C(3, 2)  # both bounds are still on the way to the last partition
+        # The array's number goes from level to level beside the searches: no register has as many
+        # ends as there are memories.
+        array = self.array
         for level in range(self.quick):
-            reads = self._read(m, level, _partitions(search))
+            reads = self._read(m, level, _partitions(search), array)
+            array = self._pass(m, f"array_{level}", array)
             entries = {side: read.data for side, read in reads.items()}
             in_use = self._in_use(level, last, search)
             search, _ = self._decide(m, level, last, search, entries, in_use)
@@ -138,7 +142,8 @@ class PipelinedPartitioner(Partitioner):
             going = _partitions(search)
             search = self._wait(m, "asked", search)
         for level in range(self.quick, self.levels):
-            reads = self._read(m, level, going, block=True)
+            reads = self._read(m, level, going, array, block=True)
+            array = self._pass(m, f"array_{level}", self._pass(m, f"array_{level}_asked", array))
             entries = self._take(m, level, reads)
             in_use = Signal(2, name=f"in_use_{level}", reset_less=True)
             m.d.sync += in_use.eq(self._in_use(level, last, search))
@@ -175,9 +180,9 @@ class PipelinedPartitioner(Partitioner):
             m.d.sync += last.eq(Mux(self.rows == 0, 0, (self.rows - 1) // rows))
         return last
 
-    def _read(self, m, level, partitions, *, block=False):
-        """Ports of a level's entries, at the middle of what is left from those partitions on; of
-        block RAM or of LUTs.
+    def _read(self, m, level, partitions, array, *, block=False):
+        """Ports of a level's entries of that array, at the middle of what is left from those
+        partitions on; of block RAM or of LUTs.
         """
         # This level's entries are the odd multiples of its step. They are written a cycle later,
         # because a level is far from who writes it.
@@ -188,7 +193,7 @@ class PipelinedPartitioner(Partitioner):
         slot = entry.partition.bit_select(self.bits - level, level) if level else C(0, 0)
         entered = self._address(level, slot, entry.array)
         places = {
-            side: self._address(level, partition.bit_select(self.bits - level, level), self.array)
+            side: self._address(level, partition.bit_select(self.bits - level, level), array)
             for side, partition in partitions.items()
         }
         own = block and self.arrays << level <= self.OWN
@@ -227,12 +232,18 @@ class PipelinedPartitioner(Partitioner):
             m.d.sync += entries[side].eq(read.data)
         return entries
 
+    @staticmethod
+    def _pass(m, name, value):
+        """The same value a stage later."""
+        later = Signal.like(value, name=name, reset_less=True)
+        m.d.sync += later.eq(value)
+        return later
+
     def _wait(self, m, name, search):
         """The same search a stage later."""
         now, last_yet = search
-        later = Signal.like(now, name=f"search_{name}", reset_less=True)
+        later = self._pass(m, f"search_{name}", now)
         last_yet_later = Signal(2, name=f"last_yet_{name}", reset_less=True)
-        m.d.sync += later.eq(now)
         m.d.sync += last_yet_later.eq(last_yet)
         return later, last_yet_later
 

@@ -43,7 +43,8 @@ class ProbingEngine(wiring.Component):
 
     A way is a boundary generator, a partitioner and what it can keep busy: one Prober, which scans
     or searches partitions of several words, or two WordProbers, which need do neither: one for
-    lower bounds, one for upper ones.
+    lower bounds, one for upper ones. If they are `far` from their partitioner, a buffer is before
+    each: one cycle more, and neither waits for the other's wires.
 
     All but the streams may change only between frames. With 8 WordProbers and 4 lanes more than
     3.9 probes a cycle of a sorted batch of an eighth of the main array (dense), more than 2.8 of
@@ -55,8 +56,9 @@ class ProbingEngine(wiring.Component):
     CHUNK = 16
 
     def __init__(self, params: JoinParams, address_bits, *, arrays=1,
-                 partitioner=PipelinedPartitioner):
+                 partitioner=PipelinedPartitioner, far=False):
         self.params = params
+        self.far = far
         lanes = params.lanes
         self.by_word = params.partition_rows == lanes
         if self.by_word and params.probers < 2:
@@ -181,10 +183,15 @@ class ProbingEngine(wiring.Component):
         both = self.probers[n], self.probers[self.ways + n]
         for side, prober, o in zip(("lo", "hi"), both, fork.o, strict=True):
             m.submodules[f"prober_{n}_{side}"] = prober
-            m.d.comb += prober.targets.valid.eq(o.valid)
-            m.d.comb += o.ready.eq(prober.targets.ready)
-            m.d.comb += prober.targets.payload.data.eq(o.payload.data[side])
-            m.d.comb += prober.targets.payload.end.eq(o.payload.end)
+            reached = prober.targets
+            if self.far:
+                m.submodules[f"targets_{n}_{side}"] = before = Buffer(reached.payload.shape())
+                wiring.connect(m, before.o, reached)
+                reached = before.i
+            m.d.comb += reached.valid.eq(o.valid)
+            m.d.comb += o.ready.eq(reached.ready)
+            m.d.comb += reached.payload.data.eq(o.payload.data[side])
+            m.d.comb += reached.payload.end.eq(o.payload.end)
             wiring.connect(m, prober.positions, getattr(join, f"i_{side}"))
             self._copy(m, prober, ~o.valid, "base")
             self._set(m, prober, "rows")

@@ -13,7 +13,7 @@ from hw.spec import JoinParams
 
 __all__ = ["Punctuator"]
 
-#: Bits of a way to the next star that are looked at in each cycle: twice those of two words.
+#: Bits of a way to the next star that are looked at in each cycle: far more than two words have.
 NEAR_BITS = 6
 
 
@@ -53,13 +53,22 @@ class Punctuator(wiring.Component):
         self.several = Signal()  # a word can have more than one
         self.phase = Signal(range(params.lanes + 1))  # then the records up to the next star
         self.left = Signal(STAR_BITS)  # and otherwise
-        self.close = Signal()  # `left` has no more than NEAR_BITS; on before it is within a word
+        self.close = Signal()  # `left` has no more than NEAR_BITS; on before it is within two words
         self.short = Signal()  # nor has what it begins with
+        self.ends = Signal(params.lanes)  # at which record of the next word `left` ends
+        # Numbers of records that are the whole way, of those that two words can have.
+        self.whole = Signal(2 * params.lanes)
+        # Of the next word: behind which records a star is due, and the way behind it.
+        self.due = Signal(params.lanes)
+        self.next = Signal(data.StructLayout(
+            {"phase": range(params.lanes + 1), "left": STAR_BITS, "close": 1, "ends": params.lanes}
+        ))
 
     def elaborate(self, platform):
         m = Module()
         room = Signal()
         m.d.comb += room.eq(~self.results.valid | self.results.ready)
+        self._look_ahead(m, self.records.payload.count)
         with m.If(room):
             m.d.sync += self.results.valid.eq(0)
         with m.FSM():
@@ -127,29 +136,36 @@ class Punctuator(wiring.Component):
                 # A record with the label `not` and nothing in it names everything.
                 there = lane < word.count
                 m.d.sync += self.kept[lane].eq(there & (record.start != record.end))
-            m.d.sync += self.starred.eq(self._due(m, word.count))
+            m.d.sync += [
+                self.starred.eq(self.due), self.phase.eq(self.next.phase),
+                self.left.eq(self.next.left), self.close.eq(self.next.close),
+                self.ends.eq(self.next.ends),
+            ]
 
     def _count_anew(self, m, star_every):
         short = star_every[NEAR_BITS:] == 0
         m.d.sync += [
             self.starry.eq(star_every != 0), self.several.eq(star_every <= self.params.lanes),
             self.phase.eq(star_every), self.left.eq(star_every),
-            self.close.eq(short), self.short.eq(short),
+            self.close.eq(short), self.short.eq(short), self.ends.eq(0),
         ]
+        m.d.sync += self.whole.eq(Cat(star_every == n for n in range(2 * self.params.lanes)))
 
-    def _due(self, m, count):
-        """Behind which of the next `count` records a star is due; they are counted."""
+    def _look_ahead(self, m, count):
+        """Behind which of the next `count` records a star is due, and how the way goes on behind
+        them: in every cycle, so that nothing of it waits for whether they are taken.
+        """
         lanes = self.params.lanes
         one, many = Signal(lanes), Signal(lanes)
         phase = self.phase
         for lane in range(lanes):
             there = lane < count
-            m.d.comb += one[lane].eq(there & self.close & (self.left[:NEAR_BITS] == lane + 1))
+            m.d.comb += one[lane].eq(there & self.ends[lane])
             m.d.comb += many[lane].eq(there & (phase == 1))
             after = Signal.like(self.phase, name=f"after_{lane}")
             m.d.comb += after.eq(Mux(many[lane], self.context.star_every, phase - there))
             phase = after
-        m.d.sync += self.phase.eq(phase)
+        m.d.comb += self.next.phase.eq(phase)
         passed = one.any()
         # Of a word with a star the records behind it count; all the ways there can be are known
         # before it is known which of them it is.
@@ -157,11 +173,28 @@ class Punctuator(wiring.Component):
         for lane in range(lanes):
             behind = (count - (lane + 1)).as_unsigned()[: len(count)]
             left = Mux(one[lane], self.context.star_every - behind, left)
-        m.d.sync += self.left.eq(left)
+        m.d.comb += self.next.left.eq(left)
+        m.d.comb += self.next.ends.eq(
+            Cat(self._ends(m, lane, count, one) for lane in range(lanes))
+        )
         # From the half on, so that it is known in time.
         nearer = self.close | (self.left[NEAR_BITS - 1 :] == 0)
-        m.d.sync += self.close.eq(Mux(passed, self.short, nearer))
-        return Mux(self.several, many, one) & self.starry.replicate(lanes)
+        m.d.comb += self.next.close.eq(Mux(passed, self.short, nearer))
+        m.d.comb += self.due.eq(Mux(self.several, many, one) & self.starry.replicate(lanes))
+
+    def _ends(self, m, lane, count, one):
+        """Whether a long way will end at that record of the next word, `count` records later:
+        compared with all that is left now, beside the choice of what it is.
+        """
+        ends = Signal(name=f"ends_{lane}_next")
+        for counted in range(self.params.lanes + 1):
+            with m.If(count == counted):
+                reached = self.left[:NEAR_BITS] == lane + 1 + counted
+                m.d.comb += ends.eq(self.close & reached)
+                for last in range(counted):
+                    with m.If(one[last]):
+                        m.d.comb += ends.eq(self.whole[lane + counted - last])
+        return ends
 
     def _emit(self, m, stars):
         out = self.results.payload

@@ -98,7 +98,7 @@ def test_windows_that_do_not_fit_are_refused(bitstreams):
                 engine.insert(Side.LEFT, number, one)
         engine.close()
     assert str(refused.value) == (
-        "board holds 7168 tuples in 7 slots of 1024, and the windows need more: "
+        "board holds 28672 tuples in 7 slots of 4096, and the windows need more: "
         "choose smaller ones"
     )
 

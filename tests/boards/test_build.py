@@ -1,14 +1,17 @@
 """The committed bitstreams are what their manifest says; their clock reaches place and route."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
 from amaranth.lib import io
+from amaranth.lib.memory import Memory
 
 from hw.bitstreams import FOLDER, find, read_manifest, register
 from hw.boards import build
@@ -17,6 +20,7 @@ from hw.boards.ulx3s import ULX3S
 from hw.rtl.digest import gateware_digest
 from hw.rtl.engine_words import head_layout
 from hw.rtl.layouts import fields_of
+from hw.rtl.memory import NO_COLLISIONS
 
 #: Of the chip of both boards.
 LUTS, BRAMS = 83_640, 208
@@ -80,6 +84,27 @@ def test_a_kept_bitstream_of_todays_design_takes_the_digest_of_todays_sources(
     entry = find("a" * 20, tmp_path)
     assert entry.facts == {"sources": gateware_digest("boards"), "mhz": 81.65}
     assert entry.read(tmp_path) == b"bits"
+
+
+def test_only_memories_without_collisions_are_told_so():
+    """In the netlist that yosys reads, where each of these memories has one read port."""
+    m = Module()
+    found = Signal(2)
+    for n, (name, attrs) in enumerate({
+        "checked": {}, "free": NO_COLLISIONS, "block": {**NO_COLLISIONS, "ram_style": "block"},
+        "last": {"ram_style": "block"},
+    }.items()):
+        m.submodules[name] = cells = Memory(shape=2, depth=4, init=[], attrs=attrs)
+        write, read = cells.write_port(), cells.read_port()
+        m.d.comb += [write.en.eq(1), write.addr.eq(n), read.addr.eq(n)]
+        m.d.comb += write.data.eq(found)
+        found = read.data
+    before = rtlil.convert(m, ports=[found])
+    said = re.compile(r'MEMID "(.*?)".*?COLLISION_X_MASK 1\'(\d)', re.S)
+    assert [mask for _, mask in said.findall(before)] == ["0", "0", "0", "0"]
+    after = build.without_collisions(before)
+    assert [mask for _, mask in said.findall(after)] == ["0", "1", "1", "0"]
+    assert after.replace("COLLISION_X_MASK 1'1", "COLLISION_X_MASK 1'0") == before
 
 
 class Blink(Elaboratable):

@@ -141,6 +141,15 @@ def test_a_full_ring_takes_nothing_more_and_its_credit_says_so():
     assert sorted(set(credits)) == [*range(WINDOW + 1)]
 
 
+def test_a_frame_that_room_came_too_late_for_is_not_sound():
+    """A host without credit: when the frame ends it would fit, but its first bytes did not."""
+    full = b"".join(data_frame(n, bytes([n]) * MOST_PAYLOAD) for n in range(WINDOW))
+    late = data_frame(WINDOW, bytes(20) + bytes([FLAG]) * 100)
+    ended, payload, _ = received(full + late, take_after=len(full) + 40)
+    assert [frame and frame["seq"] for frame in ended] == [*range(WINDOW), None]
+    assert payload == b"".join(bytes([n]) * MOST_PAYLOAD for n in range(WINDOW))
+
+
 def test_the_ring_can_be_full_to_its_last_byte():
     """Two bytes wait behind the ring."""
     sizes = [MOST_PAYLOAD] * (WINDOW - 1) + [MOST_PAYLOAD - 200, 202]

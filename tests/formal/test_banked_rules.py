@@ -13,7 +13,8 @@ from tests.formal.test_stream_rules import Harness, inside_buffer, streams_of
 
 pytestmark = pytest.mark.formal
 
-#: Cycles from a search that has its bank to its answer, and from an address to its word.
+#: Cycles from a search that has its bank to its answer, and from an address to its word; without
+#: hops.
 SEARCH, READ = 7, 7
 #: Bits of a key.
 NARROW = 3
@@ -74,8 +75,10 @@ def narrow(monkeypatch):
         monkeypatch.setattr(module, "word_layout", lambda params: word)
 
 
-def test_a_banked_memory_answers_each_search_once_from_its_word(tmp_path, narrow):
-    dut = BankedMemory(BY_WORD, 8, 2)
+@pytest.mark.parametrize("hops", [0, 1])
+def test_a_banked_memory_answers_each_search_once_from_its_word(tmp_path, narrow, hops):
+    dut = BankedMemory(BY_WORD, 8, 2, hops=hops)
+    asks, reads = SEARCH + hops, READ + hops
     looks = [cells.read_port(domain="comb") for cells in dut.keys]
 
     def claims(m, rules):
@@ -89,25 +92,25 @@ def test_a_banked_memory_answers_each_search_once_from_its_word(tmp_path, narrow
                 ask = dut.ask(bits)
                 bank = 1 << ask.address[: dut.bank_bits]
                 m.d.comb += Assert(~valid | (ask.banks == bank))
-            m.d.comb += Assert(port.found.valid == delayed(m, f"asked_{n}", taken, SEARCH))
+            m.d.comb += Assert(port.found.valid == delayed(m, f"asked_{n}", taken, asks))
             # No word is searched before it is there.
             about = (request.address == address) & asked.valid
             m.d.comb += Assume(~(about & on_the_way))
-            due = delayed(m, f"due_{n}", taken & about, SEARCH)
-            bound = delayed(m, f"bound_{n}", request.bound, SEARCH).as_signed()
+            due = delayed(m, f"due_{n}", taken & about, asks)
+            bound = delayed(m, f"bound_{n}", request.bound, asks).as_signed()
             keys = [
-                delayed(m, f"key_{n}_{lane}", word[lane].key, SEARCH).as_signed() for lane in lanes
+                delayed(m, f"key_{n}_{lane}", word[lane].key, asks).as_signed() for lane in lanes
             ]
             m.d.comb += Assert(~due | (port.found.count == prefix_before(keys, bound)))
         whole = dut.counter.addresses
-        came = delayed(m, "whole", moves(whole), READ)
+        came = delayed(m, "whole", moves(whole), reads)
         m.d.comb += Assert(dut.read.words.valid == came)
         about = whole.valid & (whole.payload == address)
         m.d.comb += Assume(~(about & on_the_way))
-        due = delayed(m, "whole_due", moves(whole) & about, READ)
+        due = delayed(m, "whole_due", moves(whole) & about, reads)
         for lane in lanes:
-            right = delayed(m, f"whole_right_{lane}", word[lane].key, READ)
+            right = delayed(m, f"whole_right_{lane}", word[lane].key, reads)
             m.d.comb += Assert(~due | (dut.read.words.payload[lane].key.as_unsigned() == right))
 
     inputs, outputs = streams_of(dut)
-    prove(Harness(dut, inputs, outputs, claims, police=False), tmp_path, steps=SEARCH + 2)
+    prove(Harness(dut, inputs, outputs, claims, police=False), tmp_path, steps=asks + 2)

@@ -37,8 +37,8 @@ TWO_WAYS = replace(BY_WORD, probers=2 * WAYS)
 class Open:
     """An engine whose `parts` can be looked at, by name."""
 
-    def __init__(self, *args):
-        super().__init__(*args)
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
         self.built = super().elaborate(None)
         self.parts = self.built.submodules
 
@@ -94,7 +94,7 @@ def in_word_prober(m, rules, prober):
     return inside
 
 
-def way_rules(m, rules, parts, n, dealt):
+def way_rules(m, rules, parts, n, dealt, far):
     """The links of a way, each counted where it leaves a part: what came is inside or went on."""
     keys, unpacker, generator, partitioner, fork, join, packer, answers = (
         parts[f"{name}_{n}"] for name in ("keys", "unpacker", "generator", "partitioner", "fork",
@@ -121,8 +121,9 @@ def way_rules(m, rules, parts, n, dealt):
     joined = counted(m, f"joined_{n}", moves(join.o))
     m.d.comb += Assert((fork.served == 0) | fork.i.valid)
     for number, side in enumerate(("lo", "hi")):
-        prober = parts[f"prober_{n}_{side}"]
-        equal(m, targets + fork.served[number], joined + in_word_prober(m, rules, prober))
+        searched = in_word_prober(m, rules, parts[f"prober_{n}_{side}"])
+        waiting = in_buffer(m, parts[f"targets_{n}_{side}"]) if far else 0
+        equal(m, targets + fork.served[number], joined + searched + waiting)
     runs = counted(m, f"runs_{n}", moves(packer.i))
     equal(m, joined, runs + in_buffer(m, parts[f"joined_{n}"]))
     packed = counted(m, f"packed_{n}", passing(packer.o, 1, 1))
@@ -132,9 +133,10 @@ def way_rules(m, rules, parts, n, dealt):
     return answered
 
 
-def test_a_probing_engine_answers_each_key_once_for_each_band(tmp_path, monkeypatch):
+@pytest.mark.parametrize("far", [False, True])
+def test_a_probing_engine_answers_each_key_once_for_each_band(tmp_path, monkeypatch, far):
     monkeypatch.setattr(WordProber, "ROOM", 2)
-    dut = OpenProbingEngine(TWO_WAYS, 4)
+    dut = OpenProbingEngine(TWO_WAYS, 4, far=far)
     dealer, collector = dut.parts.dealer, dut.parts.collector
 
     def claims(m, rules):
@@ -145,7 +147,7 @@ def test_a_probing_engine_answers_each_key_once_for_each_band(tmp_path, monkeypa
         dealt = [counted(m, f"dealt_{n}", passing(o, BANDS, 1)) for n, o in enumerate(dealer.o)]
         m.d.comb += Assert((dealer.served == 0) | (dealer.i.valid & dealer.i.payload.end))
         equal(m, came + sum(dealer.served), sum(dealt))
-        packed = [way_rules(m, rules, dut.parts, n, dealt[n]) for n in range(WAYS)]
+        packed = [way_rules(m, rules, dut.parts, n, dealt[n], far) for n in range(WAYS)]
         went = counted(m, "went", passing(dut.records, 1, WAYS))
         m.d.comb += Assert(collector.turn < WAYS)
         equal(m, sum(packed), went + words_in(m, collector.out, 1, WAYS))

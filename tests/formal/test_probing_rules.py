@@ -89,6 +89,7 @@ KEEPERS = {
     "collector": lambda: Collector(token(2), 3, 2),
     "probing_engine": lambda: ProbingEngine(SMALL, 4),
     "probing_engine_by_word": lambda: ProbingEngine(BY_WORD, 4),
+    "probing_engine_far": lambda: ProbingEngine(BY_WORD, 4, far=True),
     "join_core": lambda: JoinCore(SMALL),
 }
 

@@ -69,19 +69,28 @@ def a_head_is_of_the_first_bytes(m, rules, dut, came, inside):
     m.d.comb += Assert(inside.signal("count") == at_most(came.count, HEAD + PAYLOAD + CRC + 1))
 
 
-def a_frame_is_sound_if_what_it_says_is_so(m, dut, came, used, length):
+def a_frame_is_sound_if_what_it_says_is_so(m, dut, came, ring):
+    """And if there was room for each byte of its payload when it came."""
     has_length = came.last == dut.head.length + HEAD + CRC
     fits = Signal()
     with m.If(came.ends):
-        m.d.sync += fits.eq(used + length <= RING)
+        m.d.sync += fits.eq(~ring.missed)
     m.d.comb += Assert(dut.ended == came.ended)
     with m.If(dut.ended):
         whole = has_length & (dut.head.length <= PAYLOAD)
         m.d.comb += Assert(dut.sound == (came.right & whole & fits))
     stored = Mux(came.bytes > HEAD + CRC, came.bytes - HEAD - CRC, 0)
-    m.d.comb += Assert(length == at_most(stored, PAYLOAD + 1))
-    m.d.comb += Assert(~(came.weighed & fits) | (used + length <= RING))
-    m.d.comb += Assert(~(came.ended & dut.sound) | (used + length <= RING))
+    m.d.comb += Assert(ring.length == at_most(stored, PAYLOAD + 1))
+    stores = came.byte & (came.count >= HEAD + CRC) & (ring.length <= PAYLOAD)
+    missed = Signal()
+    with m.If(stores & (ring.used + ring.length >= RING)):
+        m.d.sync += missed.eq(1)
+    with m.If(came.settles):
+        m.d.sync += missed.eq(0)
+    m.d.comb += Assert(ring.missed == missed)
+    m.d.comb += Assert(missed | (ring.used + ring.length <= RING))
+    m.d.comb += Assert(~(came.weighed | came.ended) | (fits == ~missed))
+    m.d.comb += Assert(~ring.accepted | ~missed)
 
 
 class Following:
@@ -121,6 +130,7 @@ class Ring:
             inside.signal(name)
             for name in ("begin", "read_at", "length", "used", "accepted", "fetched")
         )
+        self.missed = inside.signal("missed")  # some byte of the frame that comes
         self.looked_at = [Signal(range(RING), name=f"looked_at_{n}") for n in range(2)]
         self.rows = [inside.row("ring", address) for address in self.looked_at]
 
@@ -142,7 +152,7 @@ class Ring:
         """Payload four bytes late, so that no checksum is stored."""
         m.d.comb += self.looked_at[1].eq(self.begin + byte.own)
         mine = byte.own < PAYLOAD
-        here = mine & (byte.own < self.length) & ~self.accepted
+        here = mine & (byte.own < self.length) & ~self.accepted & ~self.missed
         m.d.comb += Assert(~here | (self.rows[1] == byte.coming))
         late = (came.count > HEAD + byte.own) & (came.count <= HEAD + CRC + byte.own)
         at = (HEAD + CRC + byte.own - came.count)[:2]
@@ -170,11 +180,8 @@ def test_a_frame_receiver_gives_each_byte_of_an_accepted_frame_once(tmp_path, mo
         m.d.comb += [dut.accept.eq(AnySeq(1)), dut.clear.eq(AnySeq(1))]
         m.d.comb += Assume(~(dut.ended & dut.accept) | dut.sound)
         came = Arrival(m, marks, check)
-        # A host keeps to its credit: there is room for all that it sends.
-        full = came.byte & (came.count >= HEAD + CRC) & (ring.used + ring.length >= RING)
-        m.d.comb += Assume(~full)
         a_head_is_of_the_first_bytes(m, rules, dut, came, inside)
-        a_frame_is_sound_if_what_it_says_is_so(m, dut, came, ring.used, ring.length)
+        a_frame_is_sound_if_what_it_says_is_so(m, dut, came, ring)
         byte = Following(m, rules, dut, came)
         byte.comes_out(m)
         ring.holds(m, dut, came, byte)

@@ -194,7 +194,11 @@ def stars_are_counted(m, dut, counted):
     with m.If(dut.starry & ~dut.several):
         m.d.comb += Assert((dut.left != 0) & (counted + dut.left == every))
         m.d.comb += Assert(~dut.close | (dut.left < 1 << NEAR_BITS))
-        m.d.comb += Assert(dut.close | (dut.left > lanes))
+        m.d.comb += Assert(dut.close | (dut.left > 2 * lanes))
+        for lane in range(lanes):
+            m.d.comb += Assert(dut.ends[lane] == (dut.left == lane + 1))
+        for number in range(2 * lanes):
+            m.d.comb += Assert(dut.whole[number] == (every == number))
 
 
 def test_a_punctuator_sends_what_is_not_empty_and_every_star_that_is_due(tmp_path):

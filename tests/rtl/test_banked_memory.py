@@ -4,6 +4,7 @@
 import random
 
 import pytest
+from amaranth.hdl import Fragment
 
 from hw.rtl.banked_memory import BankedMemory
 from hw.rtl.block_core import BlockCore
@@ -51,9 +52,9 @@ def around(rng, address):
     return address, 8 * address + rng.randrange(-1, 6)
 
 
-@pytest.mark.parametrize("ports", [2, 3, 8])
-def test_every_search_is_answered_in_order(ports):
-    memory = BankedMemory(PARAMS, DEPTH, ports)
+@pytest.mark.parametrize(("ports", "hops"), [(2, 0), (3, 0), (8, 0), (8, 2)])
+def test_every_search_is_answered_in_order(ports, hops):
+    memory = BankedMemory(PARAMS, DEPTH, ports, hops=hops)
     rng = random.Random(ports)
     wanted = [[around(rng, rng.randrange(DEPTH)) for _ in range(40)] for _ in range(ports)]
     wanted[-1] = [around(rng, 8) for _ in range(40)]  # one bank, while others want it too
@@ -76,15 +77,16 @@ def test_every_search_is_answered_in_order(ports):
     assert found == list(map(counts_of, wanted))
 
 
-def test_a_search_takes_a_cycle_and_is_answered_eight_later():
-    memory = BankedMemory(PARAMS, DEPTH, 2)
+@pytest.mark.parametrize("hops", [0, 1])
+def test_a_search_takes_a_cycle_and_is_answered_eight_and_the_hops_later(hops):
+    memory = BankedMemory(PARAMS, DEPTH, 2, hops=hops)
     cycles = []
     port = memory.searches[1]
 
     async def count(ctx):
         await fill(ctx, memory, range(DEPTH))
         wanted = [(address, 8 * address + 2) for address in range(12)]
-        for cycle in range(21):
+        for cycle in range(21 + hops):
             ctx.set(port.requests.valid, bool(wanted))
             if wanted:
                 address, bound = wanted.pop(0)
@@ -96,7 +98,7 @@ def test_a_search_takes_a_cycle_and_is_answered_eight_later():
                 cycles.append(cycle)
 
     run(memory, count)
-    assert cycles == list(range(8, 20))
+    assert cycles == list(range(8 + hops, 20 + hops))
 
 
 def test_searches_in_different_banks_are_taken_at_once():
@@ -122,8 +124,9 @@ def test_searches_in_different_banks_are_taken_at_once():
     run(memory, ask)
 
 
-def test_one_array_is_read_whole_while_another_is_written():
-    memory = BankedMemory(PARAMS, DEPTH, 2)
+@pytest.mark.parametrize("hops", [0, 1])
+def test_one_array_is_read_whole_while_another_is_written(hops):
+    memory = BankedMemory(PARAMS, DEPTH, 2, hops=hops)
     words = []
     filled = []
 
@@ -159,6 +162,35 @@ def test_one_array_is_read_whole_while_another_is_written():
 
     run(memory, write, read_whole, disturb, check)
     assert words == [word_of(address) for address in range(DEPTH // 2)]
+
+
+@pytest.mark.parametrize("hops", [0, 1])
+def test_a_word_comes_eight_cycles_and_the_hops_after_its_request(hops):
+    memory = BankedMemory(PARAMS, DEPTH, 2, hops=hops)
+    cycles = []
+
+    async def count(ctx):
+        await fill(ctx, memory, range(DEPTH))
+        ctx.set(memory.read.words.ready, 1)
+        ctx.set(memory.read.requests.payload, {"address": 3, "count": 2})
+        for cycle in range(14):
+            ctx.set(memory.read.requests.valid, cycle == 0)
+            _, _, valid = await ctx.tick().sample(memory.read.words.valid)
+            if valid:
+                cycles.append(cycle)
+
+    run(memory, count)
+    assert cycles == [8 + hops, 9 + hops]
+
+
+def test_a_chip_wide_memory_has_a_hop_more(monkeypatch):
+    near = BlockCore(PARAMS, slots=1)
+    hops = BlockCore(PARAMS, slots=1, hops=2)
+    monkeypatch.setattr(BlockCore, "NEAR", 2 * PARAMS.subwindow - 1)
+    far = BlockCore(PARAMS, slots=1)
+    for core in (near, far, hops):
+        Fragment.get(core, None)
+    assert [core.memory.hops for core in (near, far, hops)] == [0, 1, 2]
 
 
 def test_partitions_of_several_words_are_refused():

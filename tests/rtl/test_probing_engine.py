@@ -61,8 +61,8 @@ async def set_predicate(ctx, top, predicate, side, key_bits):
 
 
 def records_of(keys, probes, predicate, side, *, dense, chunk=1, params=PARAMS,
-               partitioner=PipelinedPartitioner, explicit=0, array=1):
-    top = ProbingTop(params, partitioner)
+               partitioner=PipelinedPartitioner, explicit=0, array=1, far=False):
+    top = ProbingTop(params, partitioner, far=far)
     records = []
 
     async def put(ctx):
@@ -114,13 +114,18 @@ def test_records_come_in_batch_order(dense, chunk, partitioner, params):
     assert answer == expected(keys, probes, predicate, Side.RIGHT)
 
 
-@SIZES
-def test_several_bands_answer_side_by_side(params):
+@pytest.mark.parametrize(
+    ("params", "far"), [(PARAMS, False), (BY_WORD, False), (BY_WORD, True)],
+    ids=["scanned", "by word", "far"],
+)
+def test_several_bands_answer_side_by_side(params, far):
     rng = np.random.default_rng(8)
     keys = np.sort(rng.integers(-99, 99, 64))
     probes = np.sort(rng.integers(-120, 120, 11))
     predicate = Predicate((Band(None, -50), Band(-3, 3), Band(20, 22), Band(70, None)))
-    answer = records_of(keys, probes, predicate, Side.LEFT, dense=0, chunk=2, params=params)
+    answer = records_of(
+        keys, probes, predicate, Side.LEFT, dense=0, chunk=2, params=params, far=far
+    )
     assert answer == expected(keys, probes, predicate, Side.LEFT)
 
 

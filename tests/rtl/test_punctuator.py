@@ -87,7 +87,7 @@ def hits(rng, count, share):
     return found
 
 
-@pytest.mark.parametrize("star_every", [0, 1, 2, 3, 2 * MOST_STARS, 63, 64, 130])
+@pytest.mark.parametrize("star_every", [0, 1, 2, 3, 5, 6, 7, 2 * MOST_STARS, 63, 64, 130])
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_the_punctuator_sends_every_result_between_its_stars(share, star_every):
     rng = random.Random(star_every)

@@ -23,11 +23,12 @@ def test_join_core(design):
     assert "coverage join core" in text
 
 
-def test_join_core_with_block_ram():
+@pytest.mark.parametrize("hops", [0, 1])
+def test_join_core_with_block_ram(hops):
     """Its main arrays in banks that the probers search in: a partition is a memory word."""
     sizes = PARAMS | {"partitions": 32}
     text = simulate(
-        BlockCore(JoinParams(**sizes)), "sim.join_core_tb", name="join_core_block",
-        settings={"params": sizes},
+        BlockCore(JoinParams(**sizes), hops=hops), "sim.join_core_tb",
+        name=f"join_core_block_{hops}", settings={"params": sizes},
     )
     assert "coverage join core" in text

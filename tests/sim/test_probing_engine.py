@@ -18,10 +18,15 @@ BY_WORD = {"subwindow": 64, "partitions": 16, "lanes": 4, "probers": 4}
 
 
 @pytest.mark.parametrize(
-    ("name", "params"), [("probing_engine", SMALL), ("probing_engine_by_word", BY_WORD)]
+    ("name", "params", "far"),
+    [
+        ("probing_engine", SMALL, False),
+        ("probing_engine_by_word", BY_WORD, False),
+        ("probing_engine_far", BY_WORD, True),
+    ],
 )
-def test_probing_engine(name, params):
-    dut = ProbingTop(JoinParams(**params))
+def test_probing_engine(name, params, far):
+    dut = ProbingTop(JoinParams(**params), far=far)
     text = simulate(dut, "sim.probing_engine_tb", name=name, settings={"params": params})
     assert "coverage probing engine" in text
 
