@@ -183,7 +183,8 @@ def core_floorplan(netlist):
         levels = [name for name in names if f".partitioner_{n}.level_" in name]
         levels.sort(key=lambda name: int(re.search(r"level_(\d+)", name)[1]))
         keys, rids = (f"dut.memory.{part}_{n}" for part in ("keys", "rids"))
-        plan[n] = [4, *levels, keys, 2, rids]
+        targets = f"dut.core.probing.partitioner_{n}.out.storage"
+        plan[n] = [1, *levels, targets, keys, 1, rids]
     return plan
 
 

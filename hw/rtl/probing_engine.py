@@ -1,5 +1,8 @@
 """The probing engine (PanJoin IV): boundary generators, partitioners and probers side by side."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import *
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -22,7 +25,7 @@ from hw.rtl.searcher import SearchPort
 from hw.rtl.word_prober import WordProber
 from hw.spec import NOT, JoinParams
 
-__all__ = ["ProbingEngine", "Unpacker", "Packer", "Dealer", "Collector"]
+__all__ = ["ProbingEngine", "Unpacker", "Packer", "Dealer", "Collector", "FarCollector"]
 
 
 class ProbingEngine(wiring.Component):
@@ -43,8 +46,9 @@ class ProbingEngine(wiring.Component):
 
     A way is a boundary generator, a partitioner and what it can keep busy: one Prober, which scans
     or searches partitions of several words, or two WordProbers, which need do neither: one for
-    lower bounds, one for upper ones. If they are `far` from their partitioner, a buffer is before
-    each: one cycle more, and neither waits for the other's wires.
+    lower bounds, one for upper ones. If they are `far` from each other, a buffer is before each:
+    one cycle more, and neither waits for the other's wires; so is a partitioner, and all ways are
+    far from the collector.
 
     All but the streams may change only between frames. With 8 WordProbers and 4 lanes more than
     3.9 probes a cycle of a sorted batch of an eighth of the main array (dense), more than 2.8 of
@@ -68,7 +72,8 @@ class ProbingEngine(wiring.Component):
         prober = WordProber if self.by_word else Prober
         self.probers = [prober(params, address_bits) for _ in range(params.probers)]
         self.ways = params.probers // 2 if self.by_word else params.probers
-        self.partitioners = [partitioner(params, arrays) for _ in range(self.ways)]
+        options = {"far": True} if far else {}
+        self.partitioners = [partitioner(params, arrays, **options) for _ in range(self.ways)]
         index = self.partitioners[0].signature.members
         super().__init__(
             {
@@ -100,7 +105,7 @@ class ProbingEngine(wiring.Component):
         keys = self.probes.payload.shape()
         runs = wide_token(run_layout(self.params), self.params.lanes)
         m.submodules.dealer = dealer = Dealer(keys, self.ways, self.CHUNK)
-        m.submodules.collector = collector = Collector(
+        m.submodules.collector = collector = (FarCollector if self.far else Collector)(
             runs, self.ways, self.CHUNK * self.params.bands
         )
         turn_words = Signal.like(collector.turn_words)
@@ -133,7 +138,13 @@ class ProbingEngine(wiring.Component):
         m.d.comb += runs.ready.eq(records.ready)
         m.d.comb += records.payload.count.eq(runs.payload.count)
         m.d.comb += records.payload.end.eq(runs.payload.end)
-        label = Mux(self.negated, int(NOT), 0)
+        negated = self.negated
+        if self.far:
+            # Its own, which stays as it is while a record is on offer.
+            negated = Signal(name="negated_copy")
+            with m.If(~runs.valid):
+                m.d.sync += negated.eq(self.negated)
+        label = Mux(negated, int(NOT), 0)
         for lane in range(self.params.lanes):
             run, record = runs.payload.data[lane], records.payload.data[lane]
             m.d.comb += record.start.eq(run.start)
@@ -396,4 +407,61 @@ class Collector(wiring.Component):
             with m.Elif(self.taken + 1 == self.turn_words):
                 m.d.sync += self.taken.eq(0)
                 m.d.sync += self.turn.eq(Mux(self.turn == self.count - 1, 0, self.turn + 1))
+        return m
+
+
+class FarCollector(wiring.Component):
+    """A Collector whose inputs lie all over a chip: the same words, latency 2 cycles.
+
+    Whose turn it is and that all inputs have ended come from registers, and each input has a
+    register, which is zero out of its turn: so these need only be ORed.
+    """
+
+    def __init__(self, shape, count, most):
+        self.count = count
+        super().__init__(
+            {
+                "turn_words": In(range(most + 1)),
+                "i": In(stream.Signature(shape)).array(count),
+                "o": Out(stream.Signature(shape)),
+            }
+        )
+        self.turn = Signal(count, init=1)  # a bit for each input
+        self.word = Signal(range(most + 1), init=1)  # which one of its turn an input has next
+        self.ended = Signal()  # the ends of all inputs wait
+        self.held = Signal()  # the inputs' registers have a word
+        self.sent = [
+            Signal(Shape.cast(shape).width, name=f"sent_{n}", reset_less=True)
+            for n in range(count)
+        ]
+        self.out = Buffer(shape)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.out = out = self.out
+        wiring.connect(m, out.o, wiring.flipped(self.o))
+        advance = Signal()
+        m.d.comb += advance.eq(~self.held | out.i.ready)
+        moves = Signal(self.count)  # this input has a word, and its turn
+        ends = Signal(self.count)
+        for n, i in enumerate(self.i):
+            mine = self.turn[n] & ~i.payload.end
+            m.d.comb += ends[n].eq(i.valid & i.payload.end)
+            m.d.comb += moves[n].eq(i.valid & mine)
+            m.d.comb += i.ready.eq(advance & (self.ended | mine))
+            with m.If(advance):
+                m.d.sync += self.sent[n].eq(Mux(self.turn[n], Value.cast(i.payload), 0))
+        m.d.sync += self.ended.eq(ends.all() & ~(self.ended & advance))
+        m.d.comb += Value.cast(out.i.payload).eq(reduce(or_, self.sent))
+        m.d.comb += out.i.valid.eq(self.held)
+        with m.If(advance):
+            m.d.sync += self.held.eq(moves.any() | self.ended)
+            with m.If(self.ended):
+                m.d.sync += self.turn.eq(1)
+                m.d.sync += self.word.eq(1)
+            with m.Elif(moves.any()):
+                m.d.sync += self.word.eq(self.word + 1)
+                with m.If(self.word == self.turn_words):
+                    m.d.sync += self.word.eq(1)
+                    m.d.sync += self.turn.eq(self.turn.rotate_left(1))
         return m

@@ -10,8 +10,16 @@ from hw.rtl.boundary_generator import BoundaryGenerator
 from hw.rtl.join_core import JoinCore
 from hw.rtl.layouts import token
 from hw.rtl.partitioner import PipelinedPartitioner
+from hw.rtl.plumbing import BlockQueue
 from hw.rtl.prober import Prober
-from hw.rtl.probing_engine import Collector, Dealer, Packer, ProbingEngine, Unpacker
+from hw.rtl.probing_engine import (
+    Collector,
+    Dealer,
+    FarCollector,
+    Packer,
+    ProbingEngine,
+    Unpacker,
+)
 from hw.rtl.rebounding_partitioner import ReboundingPartitioner, ReboundingSearch
 from hw.rtl.searcher import Searcher
 from hw.rtl.seeker import Seeker
@@ -80,6 +88,7 @@ def equal(m, one, other):
 KEEPERS = {
     "boundary_generator": lambda: BoundaryGenerator(SMALL),
     "pipelined_partitioner": lambda: MixedPartitioner(SMALL),
+    "far_partitioner": lambda: MixedPartitioner(SMALL, far=True),
     "rebounding_partitioner": lambda: ReboundingPartitioner(SMALL),
     "prober": lambda: Prober(SMALL, 4),
     "word_prober": lambda: WordProber(BY_WORD, 4),
@@ -87,6 +96,7 @@ KEEPERS = {
     "packer": lambda: Packer(2, 2),
     "dealer": lambda: Dealer(token(2), 3, 2),
     "collector": lambda: Collector(token(2), 3, 2),
+    "far_collector": lambda: FarCollector(token(2), 3, 2),
     "probing_engine": lambda: ProbingEngine(SMALL, 4),
     "probing_engine_by_word": lambda: ProbingEngine(BY_WORD, 4),
     "probing_engine_far": lambda: ProbingEngine(BY_WORD, 4, far=True),
@@ -101,6 +111,15 @@ def test_an_offered_payload_stays_until_it_is_taken(name, tmp_path):
     assert inputs
     assert outputs
     prove(Harness(dut, inputs, outputs, lambda m, rules: None), tmp_path, steps=3)
+
+
+def test_a_far_core_offers_the_reply_to_a_command_that_it_took_before(tmp_path):
+    dut = JoinCore(BY_WORD, searches=True, far=True)
+
+    def claims(m, rules):
+        m.d.comb += Assert(~(dut.taken & dut.replies.valid))
+
+    prove(Harness(dut, *streams_of(dut), claims), tmp_path, steps=3)
 
 
 def test_a_boundary_generator_answers_each_key_once_for_each_band(tmp_path):
@@ -136,8 +155,9 @@ def test_a_boundary_generator_answers_each_interval_once(tmp_path):
     prove(Harness(dut, [dut.probes], [dut.bounds], claims), tmp_path)
 
 
-def test_a_pipelined_partitioner_answers_each_interval_once(tmp_path):
-    dut = MixedPartitioner(SMALL)
+@pytest.mark.parametrize("far", [False, True])
+def test_a_pipelined_partitioner_answers_each_interval_once(tmp_path, far):
+    dut = MixedPartitioner(SMALL, far=far)
 
     def claims(m, rules):
         inside = in_partitioner(m, rules, dut)
@@ -173,7 +193,9 @@ def in_partitioner(m, rules, dut):
 
 
 def in_queue(m, rules, queue, select=lambda state: C(1), shape=None):
-    """Tokens of a short queue that `select` chooses, counted place by place."""
+    """Tokens of a short queue, or of one in block RAM, that `select` chooses, counted place by
+    place.
+    """
     depth = queue.depth
     level = queue.level
     m.d.comb += Assert(level <= depth)
@@ -181,6 +203,8 @@ def in_queue(m, rules, queue, select=lambda state: C(1), shape=None):
     m.d.comb += Assert(queue.more == (level != 0))
     m.d.comb += Assert(~queue.room | (level < depth))
     count = queue.o.valid & select(queue.o.payload)
+    if isinstance(queue, BlockQueue):
+        count = count + queue.fetched
     for place in range(depth):
         used = Signal(name=f"used_{id(queue)}_{place}")
         offset = (place - queue.read_at)[: (depth - 1).bit_length()]
@@ -355,6 +379,34 @@ def test_a_collector_takes_every_word_once_and_one_end_of_each(tmp_path):
         places = ((dut.out.first_valid, dut.out.first), (dut.out.second_valid, dut.out.second))
         words = sum(valid & ~token(2)(bits).end for valid, bits in places)
         ends = sum(valid & token(2)(bits).end for valid, bits in places)
+        came = counted(m, "came", sum(moves(i) & ~i.payload.end for i in dut.i))
+        went = counted(m, "went", moves(dut.o) & ~dut.o.payload.end)
+        out_ended = counted(m, "out_ended", moves(dut.o) & dut.o.payload.end)
+        equal(m, came, went + words)
+        for n, i in enumerate(dut.i):
+            equal(m, counted(m, f"ended_{n}", moves(i) & i.payload.end), out_ended + ends)
+
+    prove(Harness(dut, list(dut.i), [dut.o], claims), tmp_path)
+
+
+def test_a_far_collector_takes_every_word_once_and_one_end_of_each(tmp_path):
+    dut = FarCollector(token(2), 3, 2)
+
+    def claims(m, rules):
+        m.d.comb += dut.turn_words.eq(2)
+        # One input has its turn; what the others have sent is nothing.
+        m.d.comb += Assert((dut.turn == 1) | (dut.turn == 2) | (dut.turn == 4))
+        in_buffer(m, dut.out)
+        sent = dut.sent[0] | dut.sent[1] | dut.sent[2]
+        places = (
+            (dut.held, sent), (dut.out.first_valid, dut.out.first),
+            (dut.out.second_valid, dut.out.second),
+        )
+        words = sum(valid & ~token(2)(bits).end for valid, bits in places)
+        ends = sum(valid & token(2)(bits).end for valid, bits in places)
+        # Where all ends are seen, all of them are there.
+        for i in dut.i:
+            m.d.comb += Assert(~dut.ended | (i.valid & i.payload.end))
         came = counted(m, "came", sum(moves(i) & ~i.payload.end for i in dut.i))
         went = counted(m, "went", moves(dut.o) & ~dut.o.payload.end)
         out_ended = counted(m, "out_ended", moves(dut.o) & dut.o.payload.end)

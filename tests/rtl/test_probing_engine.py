@@ -6,7 +6,14 @@ import pytest
 
 from hw.rtl.layouts import token
 from hw.rtl.partitioner import PipelinedPartitioner
-from hw.rtl.probing_engine import Collector, Dealer, Packer, ProbingEngine, Unpacker
+from hw.rtl.probing_engine import (
+    Collector,
+    Dealer,
+    FarCollector,
+    Packer,
+    ProbingEngine,
+    Unpacker,
+)
 from hw.rtl.rebounding_partitioner import ReboundingPartitioner
 from hw.spec import NOT, Band, JoinParams, Predicate, Side, compare
 from hw.spec.predicates import registers
@@ -194,8 +201,9 @@ def test_a_packer_fills_words():
     assert [words[1].data[n] for n in range(2)] == [4, 5]
 
 
+@pytest.mark.parametrize("kind", [Collector, FarCollector])
 @pytest.mark.parametrize("words", [0, 1, 4, 5, 6, 12, 13])
-def test_a_collector_puts_back_what_a_dealer_dealt(words):
+def test_a_collector_puts_back_what_a_dealer_dealt(words, kind):
     from amaranth.hdl import Module
     from amaranth.lib import stream, wiring
     from amaranth.lib.wiring import In, Out
@@ -207,7 +215,7 @@ def test_a_collector_puts_back_what_a_dealer_dealt(words):
         def elaborate(self, platform):
             m = Module()
             m.submodules.dealer = dealer = Dealer(token(8), 3, 4)
-            m.submodules.collector = collector = Collector(token(8), 3, 4)
+            m.submodules.collector = collector = kind(token(8), 3, 4)
             m.d.comb += [dealer.turn_words.eq(2), collector.turn_words.eq(2)]
             for n in range(3):
                 wiring.connect(m, dealer.o[n], collector.i[n])
