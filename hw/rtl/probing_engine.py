@@ -154,7 +154,9 @@ class ProbingEngine(wiring.Component):
         """Way number `n`, from its words of keys to its words of runs."""
         lanes = self.params.lanes
         m.submodules[f"unpacker_{n}"] = unpacker = Unpacker(key_shape(self.params), lanes)
-        m.submodules[f"generator_{n}"] = generator = BoundaryGenerator(self.params)
+        m.submodules[f"generator_{n}"] = generator = BoundaryGenerator(
+            self.params, far=self.far
+        )
         m.submodules[f"partitioner_{n}"] = partitioner = self.partitioners[n]
         m.submodules[f"packer_{n}"] = packer = Packer(run_layout(self.params), lanes)
         wiring.connect(m, unpacker.o, generator.probes)

@@ -80,6 +80,15 @@ def words_in(m, buffer, datum, end):
     return total
 
 
+def singles_in(m, buffer):
+    """What the keys in a buffer count for: as many as there are bands; and the ends of frames."""
+    in_buffer(m, buffer)
+    shape = buffer.o.payload.shape()
+    return sum(
+        Mux(valid, Mux(shape(bits).end, 1, BANDS), 0) for valid, bits in inside_buffer(buffer)
+    )
+
+
 def in_word_prober(m, rules, prober):
     """Bounds and ends in a prober: see its own proof."""
     found = prober.search.found
@@ -109,11 +118,15 @@ def way_rules(m, rules, parts, n, dealt, far):
     equal(m, single, words + BANDS * unpacker.lane)
     bounds = counted(m, f"bounds_{n}", moves(partitioner.bounds))
     held = in_buffer(m, generator.out) + sum(stage.valid for stage in generator.stages)
+    if far:
+        held = held + singles_in(m, generator.waiting)
     # A way has its registers from the first cycle on, in which it holds nothing.
     with m.If(rules.started):
         m.d.comb += Assert((generator.band_count == BANDS) & ~generator.explicit)
     with m.Else():
         m.d.comb += Assert(~keys.first_valid & (generator.band == 0))
+        if far:
+            m.d.comb += Assert(~generator.waiting.first_valid)
     equal(m, single + generator.band, bounds + held)
     targets = counted(m, f"targets_{n}", moves(fork.i))
     searched = in_partitioner(m, rules, partitioner)

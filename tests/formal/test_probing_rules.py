@@ -26,7 +26,7 @@ from hw.rtl.seeker import Seeker
 from hw.rtl.word_prober import WordProber
 from hw.spec import JoinParams
 from tests.formal.proofs import Assert, Assume, Inside, check, prove
-from tests.formal.test_stream_rules import Harness, streams_of
+from tests.formal.test_stream_rules import Harness, inside_buffer, streams_of
 
 pytestmark = pytest.mark.formal
 
@@ -87,6 +87,7 @@ def equal(m, one, other):
 
 KEEPERS = {
     "boundary_generator": lambda: BoundaryGenerator(SMALL),
+    "far_boundary_generator": lambda: BoundaryGenerator(SMALL, far=True),
     "pipelined_partitioner": lambda: MixedPartitioner(SMALL),
     "far_partitioner": lambda: MixedPartitioner(SMALL, far=True),
     "rebounding_partitioner": lambda: ReboundingPartitioner(SMALL),
@@ -122,12 +123,18 @@ def test_a_far_core_offers_the_reply_to_a_command_that_it_took_before(tmp_path):
     prove(Harness(dut, *streams_of(dut), claims), tmp_path, steps=3)
 
 
-def test_a_boundary_generator_answers_each_key_once_for_each_band(tmp_path):
-    dut = BoundaryGenerator(SMALL)
+@pytest.mark.parametrize("far", [False, True])
+def test_a_boundary_generator_answers_each_key_once_for_each_band(tmp_path, far):
+    dut = BoundaryGenerator(SMALL, far=far)
 
     def claims(m, rules):
         m.d.comb += [dut.band_count.eq(2), dut.explicit.eq(0)]
         inside = in_buffer(m, dut.out) + sum(stage.valid for stage in dut.stages)
+        if far:
+            in_buffer(m, dut.waiting)
+            for valid, bits in inside_buffer(dut.waiting):
+                end = dut.probes.payload.shape()(bits).end
+                inside = inside + Mux(valid, Mux(end, 1, 2), 0)
         key = moves(dut.probes) & ~dut.probes.payload.end
         end = moves(dut.probes) & dut.probes.payload.end
         came = counted(m, "came", Mux(key, 2, end))

@@ -1,6 +1,7 @@
 """JoinCore in Amaranth's simulator: commands, status bits, statistics."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -92,12 +93,14 @@ def records_of(keys, probes, side, predicate):
 
 #: A partition of one memory word: other probers, and memory that is block RAM.
 BY_WORD = replace(PARAMS, partitions=16)
+#: A core all over a chip.
+FAR = partial(BlockCore, hops=1)
 
 
 @pytest.mark.parametrize(
     ("make", "params", "design"),
     [(SimulatedCore, PARAMS, "wide"), (SimulatedCore, BY_WORD, "narrow"),
-     (BlockCore, BY_WORD, "wide"), (BlockCore, BY_WORD, "narrow")],
+     (BlockCore, BY_WORD, "wide"), (BlockCore, BY_WORD, "narrow"), (FAR, BY_WORD, "wide")],
 )
 def test_a_subwindow_lives(make, params, design):
     rng = np.random.default_rng(2)
@@ -141,7 +144,8 @@ def test_streams_and_subwindows_are_apart():
     drive(script)
 
 
-def test_what_does_not_fit_is_refused_and_changes_nothing():
+@pytest.mark.parametrize(("make", "params"), [(SimulatedCore, PARAMS), (FAR, BY_WORD)])
+def test_what_does_not_fit_is_refused_and_changes_nothing(make, params):
     async def script(core):
         refused = Status.REFUSED
         assert (await core.expire(Side.LEFT, 3))[0] == refused | Status.OLDEST_EMPTY
@@ -162,7 +166,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing():
         await core.command(99, Side.LEFT, 3)
         assert (await core.reply())[0] & refused
 
-    drive(script)
+    drive(script, make, params)
 
 
 def test_statistics_count_what_happened():
