@@ -118,12 +118,16 @@ class BankedMemory(wiring.Component):
         return m
 
     def _ask(self, m, requests, asks):
+        banks = self._banks(requests.payload.address)
+        if self.hops:
+            # Of nobody no bank: who chooses need not look at more.
+            banks = Mux(requests.valid, banks, 0)
         m.d.comb += [
             asks.valid.eq(requests.valid),
             requests.ready.eq(asks.ready),
             asks.payload.address.eq(requests.payload.address),
             asks.payload.bound.eq(requests.payload.bound),
-            asks.payload.banks.eq(self._banks(requests.payload.address)),
+            asks.payload.banks.eq(banks),
         ]
 
     def _banks(self, address):
@@ -176,7 +180,8 @@ class BankedMemory(wiring.Component):
         for n, (reader, request) in enumerate(readers):
             wants = Signal(name=f"wants_{name}_{n}")
             grant = Signal(name=f"grant_{name}_{n}")
-            m.d.comb += wants.eq(reader.valid & reader.payload.banks[bank])
+            there = C(1) if self.hops else reader.valid
+            m.d.comb += wants.eq(there & reader.payload.banks[bank])
             m.d.comb += grant.eq(wants & ~taken)
             taken = taken | wants
             grants.append(grant)

@@ -19,7 +19,7 @@ from hw.rtl.layouts import (
 )
 from hw.rtl.memory import ReadPort
 from hw.rtl.partitioner import PipelinedPartitioner
-from hw.rtl.plumbing import Buffer, Fork, Join, Queue
+from hw.rtl.plumbing import Buffer, Fork, Join, Queue, ShortQueue
 from hw.rtl.prober import Prober
 from hw.rtl.searcher import SearchPort
 from hw.rtl.word_prober import WordProber
@@ -170,11 +170,14 @@ class ProbingEngine(wiring.Component):
         self._set(m, partitioner, "rows")
         if self.by_word:
             m.submodules[f"keys_{n}"] = waiting = Buffer(keys.payload.shape())
-            # A buffer, because the ways would see the collector's turn, and each other's ends, in
-            # the same cycle.
-            m.submodules[f"runs_{n}"] = answers = Buffer(runs.payload.shape())
-            wiring.connect(m, packer.o, answers.i)
-            wiring.connect(m, answers.o, runs)
+            if self.far:
+                wiring.connect(m, packer.o, runs)
+            else:
+                # A buffer, because the ways would see the collector's turn, and each other's ends,
+                # in the same cycle.
+                m.submodules[f"runs_{n}"] = answers = Buffer(runs.payload.shape())
+                wiring.connect(m, packer.o, answers.i)
+                wiring.connect(m, answers.o, runs)
             self._word_probers(m, n, partitioner.targets, packer.i)
         else:
             # Turns are long, so that bounds share scans: others go on meanwhile.
@@ -413,14 +416,23 @@ class Collector(wiring.Component):
 
 
 class FarCollector(wiring.Component):
-    """A Collector whose inputs lie all over a chip: the same words, latency 2 cycles.
+    """A Collector whose inputs lie all over a chip: no input sees what another one does in the
+    same cycle, but that the one before it passes on its turn.
 
-    Whose turn it is and that all inputs have ended come from registers, and each input has a
-    register, which is zero out of its turn: so these need only be ORed.
+    Each input counts the words of its turn itself. It sends them through a register that is zero
+    at other times, so that they need only be ORed, and need not wait: inputs hear from one to the
+    next, the last one first, whether the queue behind them has room for all that can be under way.
+    On the same way goes the word that all have ended, and each then takes its own end.
+
+    ``turn_words`` may change only between frames, two cycles before a word comes or earlier.
+    Latency 4 cycles, one word a cycle; about 10 cycles between frames.
     """
+
+    DEPTH = 16
 
     def __init__(self, shape, count, most):
         self.count = count
+        width = Shape.cast(shape).width
         super().__init__(
             {
                 "turn_words": In(range(most + 1)),
@@ -428,42 +440,62 @@ class FarCollector(wiring.Component):
                 "o": Out(stream.Signature(shape)),
             }
         )
+        # Attributes, so that a proof can look inside.
         self.turn = Signal(count, init=1)  # a bit for each input
-        self.word = Signal(range(most + 1), init=1)  # which one of its turn an input has next
-        self.ended = Signal()  # the ends of all inputs wait
-        self.held = Signal()  # the inputs' registers have a word
-        self.sent = [
-            Signal(Shape.cast(shape).width, name=f"sent_{n}", reset_less=True)
-            for n in range(count)
-        ]
-        self.out = Buffer(shape)
+        self.ended = Signal(count)  # inputs that wait with their ends
+        self.sends = Signal(count)
+        self.sent = [Signal(width, name=f"sent_{n}", reset_less=True) for n in range(count)]
+        # What all inputs are told, and what each has heard: the last one first.
+        self.room = Signal(count + 1)
+        self.over = Signal(count + 1)
+        self.come = Signal()
+        self.word = Signal(shape, reset_less=True)
+        self.out = ShortQueue(shape, self.DEPTH)
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.out = out = self.out
         wiring.connect(m, out.o, wiring.flipped(self.o))
-        advance = Signal()
-        m.d.comb += advance.eq(~self.held | out.i.ready)
-        moves = Signal(self.count)  # this input has a word, and its turn
-        ends = Signal(self.count)
+        room, over = self.room, self.over
+        # Until an input has heard of it, one word comes in each cycle; two are on their way.
+        most = self.DEPTH - 1 - (self.count + 1) - 3
+        m.d.sync += room.eq(Cat(room[1:], out.level <= most))
+        ends = self.ended.all() & room[-1] & ~over.any()
+        m.d.sync += over.eq(Cat(over[1:], ends))
         for n, i in enumerate(self.i):
-            mine = self.turn[n] & ~i.payload.end
-            m.d.comb += ends[n].eq(i.valid & i.payload.end)
-            m.d.comb += moves[n].eq(i.valid & mine)
-            m.d.comb += i.ready.eq(advance & (self.ended | mine))
-            with m.If(advance):
-                m.d.sync += self.sent[n].eq(Mux(self.turn[n], Value.cast(i.payload), 0))
-        m.d.sync += self.ended.eq(ends.all() & ~(self.ended & advance))
-        m.d.comb += Value.cast(out.i.payload).eq(reduce(or_, self.sent))
-        m.d.comb += out.i.valid.eq(self.held)
-        with m.If(advance):
-            m.d.sync += self.held.eq(moves.any() | self.ended)
-            with m.If(self.ended):
-                m.d.sync += self.turn.eq(1)
-                m.d.sync += self.word.eq(1)
-            with m.Elif(moves.any()):
-                m.d.sync += self.word.eq(self.word + 1)
-                with m.If(self.word == self.turn_words):
-                    m.d.sync += self.word.eq(1)
-                    m.d.sync += self.turn.eq(self.turn.rotate_left(1))
+            self._input(m, n, i)
+        m.d.sync += self.come.eq(self.sends.any() | over[-1])
+        m.d.sync += Value.cast(self.word).eq(reduce(or_, self.sent))
+        with m.If(over[-1]):
+            m.d.sync += self.word.end.eq(1)
+        m.d.comb += out.i.valid.eq(self.come)
+        m.d.comb += out.i.payload.eq(self.word)
         return m
+
+    def _input(self, m, n, i):
+        """An input's own part, which lies near it."""
+        count, room, over = self.count, self.room[n], self.over[n]
+        moves, passes = Signal(name=f"moves_{n}"), Signal(name=f"passes_{n}")
+        number = Signal.like(self.turn_words, name=f"number_{n}", init=1)  # of the next word
+        goal = Signal.like(self.turn_words, name=f"goal_{n}")
+        last = Signal(name=f"last_{n}")
+        may = self.turn[n] & room & ~i.payload.end
+        m.d.comb += moves.eq(may & i.valid)
+        m.d.comb += i.ready.eq(may | over)
+        m.d.sync += self.sends[n].eq(moves)
+        m.d.sync += self.sent[n].eq(Mux(moves, Value.cast(i.payload), 0))
+        m.d.sync += self.ended[n].eq(i.valid & i.payload.end & ~over)
+        with m.If(moves):
+            m.d.sync += number.eq(Mux(last, 1, number + 1))
+            m.d.sync += last.eq(Mux(last, goal == 1, number + 1 == goal))
+        with m.Elif(~i.valid):
+            m.d.sync += goal.eq(self.turn_words)
+            m.d.sync += last.eq(number == goal)
+        m.d.comb += passes.eq(moves & last)
+        with m.If(passes):
+            m.d.sync += self.turn[n].eq(0)
+            m.d.sync += self.turn[(n + 1) % count].eq(1)
+        with m.If(over):
+            m.d.sync += self.turn[n].eq(n == 0)
+            m.d.sync += number.eq(1)
+            m.d.sync += last.eq(goal == 1)
