@@ -46,7 +46,7 @@ MUTANTS = {
         ("advance = out.i.ready", "advance = C(1)", "dropped stall of the output"),
         ("m.d.comb += probes.ready.eq(advance & (", "m.d.comb += probes.ready.eq((",
          "keys are lost in a stall"),
-        ("m.d.sync += [chosen.eq(register), its_base.eq(base)]",
+        ("m.d.sync += [chosen.eq(register), key.eq(base)]",
          "m.d.sync += chosen.eq(register)", "a far generator has no keys"),
     ),
     "partitioner": of(
@@ -237,6 +237,6 @@ MUTANTS = {
          "turns of one word grow longer"),
         ("m.d.sync += number.eq(Mux(last, 1, number + 1))", "m.d.sync += number.eq(number + 1)",
          "an input's second turn has no end"),
-        ("out.level <= most)", "out.level <= most + 3)", "more is under way than there is room for"),
+        ("out.level <= most)", "out.level <= most + 3)", "more is sent than there is room for"),
     ),
 }

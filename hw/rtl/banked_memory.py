@@ -257,7 +257,8 @@ class BankedMemory(wiring.Component):
     def _answer(self, m, number, port, asked, found):
         """The count of the bank that the search went to, in its time."""
         taken = asked.valid & asked.ready
-        here, bank = self._later(m, f"search_{number}", taken, asked.payload.address, 6 + 2 * self.hops)
+        cycles = 6 + 2 * self.hops
+        here, bank = self._later(m, f"search_{number}", taken, asked.payload.address, cycles)
         m.d.sync += port.found.valid.eq(here)
         m.d.sync += port.found.count.eq(Array(found)[bank])
 

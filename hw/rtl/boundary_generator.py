@@ -106,18 +106,22 @@ class BoundaryGenerator(wiring.Component):
 
         register = self.bands[self.band]
         for name, base, upper in (("lo", Mux(self.explicit, lo, key), 0), ("hi", key, 1)):
-            chosen = register
+            chosen = (base, register)
             if self.far:
-                chosen = Signal(register_layout(), name=f"{name}_register", reset_less=True)
-                its_base = Signal(key_shape(self.params), name=f"{name}_base", reset_less=True)
-                with m.If(advance):
-                    m.d.sync += [chosen.eq(register), its_base.eq(base)]
-                base = its_base
-            bound = self._bound(m, name, advance, base, chosen, upper)
+                chosen = self._choose(m, name, advance, base, register)
+            bound = self._bound(m, name, advance, *chosen, upper)
             m.d.comb += out.i.payload.data[name].eq(bound)
         m.d.comb += out.i.payload.end.eq(stages[-1].end)
         m.d.comb += out.i.valid.eq(stages[-1].valid)
         return m
+
+    def _choose(self, m, name, advance, base, register):
+        """A stage of its own: the key and the register of its band."""
+        key = Signal(key_shape(self.params), name=f"{name}_base", reset_less=True)
+        chosen = Signal(register_layout(), name=f"{name}_register", reset_less=True)
+        with m.If(advance):
+            m.d.sync += [chosen.eq(register), key.eq(base)]
+        return key, chosen
 
     def _bound(self, m, name, advance, base, register, upper):
         """Four stages: select the band, move the key, make `hi` exclusive, saturate."""

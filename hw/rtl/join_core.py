@@ -94,8 +94,9 @@ class JoinCore(wiring.Component):
              reset, though the core forgets it
 
     The main arrays are double-buffered with one spare among all: an insertion writes the spare,
-    and what it read becomes the spare. `queue_words` is the insertion engine's, `far` the probing
-    engine's.
+    and what it read becomes the spare. `queue_words` is the insertion engine's. If the core is
+    `far`, it lies all over a chip: so does its probing engine, and what its state decides reaches
+    commands and probes by a register.
     """
 
     #: Of a number of words that a port owes: each engine asks only for what it has room for.

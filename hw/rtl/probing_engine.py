@@ -46,9 +46,9 @@ class ProbingEngine(wiring.Component):
 
     A way is a boundary generator, a partitioner and what it can keep busy: one Prober, which scans
     or searches partitions of several words, or two WordProbers, which need do neither: one for
-    lower bounds, one for upper ones. If they are `far` from each other, a buffer is before each:
-    one cycle more, and neither waits for the other's wires; so is a partitioner, and all ways are
-    far from the collector.
+    lower bounds, one for upper ones. If the engine is `far`, its ways lie all over a chip, and so
+    does each: generators, partitioners and the collector are far ones, and a buffer is before each
+    prober, so that neither waits for the other's wires.
 
     All but the streams may change only between frames. With 8 WordProbers and 4 lanes more than
     3.9 probes a cycle of a sorted batch of an eighth of the main array (dense), more than 2.8 of
@@ -428,10 +428,10 @@ class FarCollector(wiring.Component):
     Latency 4 cycles, one word a cycle; about 10 cycles between frames.
     """
 
-    DEPTH = 16
-
     def __init__(self, shape, count, most):
         self.count = count
+        # More than are under way until the last has heard that there is no room, and as many again.
+        self.depth = 1 << (count + 11).bit_length()
         width = Shape.cast(shape).width
         super().__init__(
             {
@@ -450,15 +450,16 @@ class FarCollector(wiring.Component):
         self.over = Signal(count + 1)
         self.come = Signal()
         self.word = Signal(shape, reset_less=True)
-        self.out = ShortQueue(shape, self.DEPTH)
+        self.out = ShortQueue(shape, self.depth)
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.out = out = self.out
         wiring.connect(m, out.o, wiring.flipped(self.o))
         room, over = self.room, self.over
-        # Until an input has heard of it, one word comes in each cycle; two are on their way.
-        most = self.DEPTH - 1 - (self.count + 1) - 3
+        # Until the first input has heard of it, one word comes in each cycle; three are on their
+        # way, and one place of the queue is never used.
+        most = self.depth - 1 - (self.count + 1) - 3
         m.d.sync += room.eq(Cat(room[1:], out.level <= most))
         ends = self.ended.all() & room[-1] & ~over.any()
         m.d.sync += over.eq(Cat(over[1:], ends))

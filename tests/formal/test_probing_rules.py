@@ -321,7 +321,7 @@ def test_a_searcher_answers_each_request_once(tmp_path):
         under_way = Signal(3)
         m.d.comb += under_way.eq(waiting + stages)
         # After a reset its own queues take a cycle too.
-        has_room = rules.started & (under_way < dut.DEPTH - 2)
+        has_room = rules.started & (under_way < dut.depth - 2)
         m.d.comb += Assume(~dut.search.requests.valid | has_room)
         m.d.comb += Assert(under_way <= dut.DEPTH - 2)
         with m.If(rules.started):
@@ -419,9 +419,9 @@ def in_far_collector(m, rules, dut, weigh):
     in_queue(m, rules, dut.out)
     under_way = Signal(8)
     m.d.comb += under_way.eq(dut.out.level + dut.come + sends.any() + over[-1])
-    m.d.comb += Assert(under_way < dut.DEPTH)
+    m.d.comb += Assert(under_way < dut.depth)
     for n, room in enumerate(dut.room):
-        m.d.comb += Assert(~room | (under_way <= dut.DEPTH - 2 - n))
+        m.d.comb += Assert(~room | (under_way <= dut.depth - 2 - n))
     m.d.comb += Assert(~dut.come | dut.out.room)
     return words + Mux(dut.come, weigh(dut.word), 0), waits
 

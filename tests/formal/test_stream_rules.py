@@ -294,9 +294,9 @@ def test_a_queue_keeps_what_it_holds(tmp_path, kind):
         with m.If(seen & (behind >= out)):
             m.d.comb += Assert(looked_at.data == value)
         before = 0
-        for valid, token in held:
+        for valid, one in held:
             with m.If(seen & valid & (behind == before)):
-                m.d.comb += Assert(token == value)
+                m.d.comb += Assert(one == value)
             before = before + valid
 
     prove(Harness(dut, [dut.i], [dut.o], claims), tmp_path)

@@ -9,7 +9,6 @@ from hw.spec.predicates import REGISTER, registers
 from hw.spec.tuples import key_limits
 from tests.rtl.helpers import run, stream_get, stream_put
 
-
 FAR = pytest.mark.parametrize("far", [False, True])
 
 
