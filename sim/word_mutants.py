@@ -59,7 +59,7 @@ MUTANTS = {
     ),
     "banked_memory": of(
         "banked_memory.py",
-        ("sides = asks[:half], asks[half:]", "sides = asks[:half], asks[:half]",
+        ("sides = readers[:half], readers[half:]", "sides = readers[:half], readers[:half]",
          "one half of the ports is served twice"),
         ("first = written.banks[bank] if side", "first = C(0) if side",
          "all words are written to the first row"),
