@@ -25,18 +25,19 @@ class BankedMemory(wiring.Component):
     searches  ports of probers. Half of them share one port of each bank's blocks, half the other
               one; the first of those that want the same bank is served, the others wait. A bound
               goes to its bank and is compared there: a word of keys is far wider than a bound. An
-              answer comes 8 cycles and `hops` after its request is taken, or later by the cycles
-              that it waits for its bank
+              answer comes 8 cycles and 2 `hops` after its request is taken, or later by the
+              cycles that it waits for its bank
     read      bursts of whole words, before searches, a word a cycle; a word comes 8 cycles and
-              `hops` after its request is taken
-    write     a word a cycle, before all else; it is there three cycles later, and whoever asks
-              for it two cycles later has it
+              2 `hops` after its request is taken
+    write     a word a cycle, before all else; it is there three cycles and `hops` later, and
+              whoever asks for it two cycles later has it
 
     Nothing chooses between banks or between ports: who is not meant sends zeros, and all are ORed.
     Zeros are a register's reset, a choice of four would be three LUTs for each bit.
 
-    With `hops`, so many registers more are on the long ways: who reads to the banks, and the banks
-    to who searches. A memory whose blocks lie all over a chip needs one.
+    With `hops`, so many registers more are on the long ways: from who reads whole words to the
+    choice of who has a bank, from there to the banks, and from the banks to who searches. A memory
+    whose blocks lie all over a chip needs one.
 
     Requires that whoever reads has room and takes each word when it comes: words are not held; and
     that no word is read or searched before it is there.
@@ -82,10 +83,15 @@ class BankedMemory(wiring.Component):
         whole = self._whole(m)
         half = -(-len(self.searches) // 2)
         asks = [asking.o for asking in self.asking]
-        sides = asks[:half], asks[half:]
+        # What goes to a bank, of who asks and of what is written; whether it goes, is chosen first.
+        going = [self._hop(m, f"going_{n}", ask.payload) for n, ask in enumerate(asks)]
+        readers = list(zip(asks, going, strict=True))
+        sides = readers[:half], readers[half:]
         written = self._written(m)
+        writes = self._hop(m, "writes", written)
+        reads = self._hop(m, "reads", whole.address)
         later = Signal.like(written, reset_less=True)
-        m.d.sync += later.eq(written)
+        m.d.sync += later.eq(writes)
         grants, found, words = ([], []), ([], []), []
         for bank in range(self.BANKS):
             rows = []
@@ -93,7 +99,7 @@ class BankedMemory(wiring.Component):
                 name = f"{bank}_{side}"
                 # The second port of the blocks is also the one that writes.
                 first = written.banks[bank] if side else whole.banks[bank]
-                address = written.write.address if side else whole.address
+                address = writes.write.address if side else reads
                 granted, row, first_row, bound = self._arbitrate(
                     m, name, bank, readers, first, address
                 )
@@ -112,12 +118,16 @@ class BankedMemory(wiring.Component):
         return m
 
     def _ask(self, m, requests, asks):
+        banks = self._banks(requests.payload.address)
+        if self.hops:
+            # Of nobody no bank: who chooses need not look at more.
+            banks = Mux(requests.valid, banks, 0)
         m.d.comb += [
             asks.valid.eq(requests.valid),
             requests.ready.eq(asks.ready),
             asks.payload.address.eq(requests.payload.address),
             asks.payload.bound.eq(requests.payload.bound),
-            asks.payload.banks.eq(self._banks(requests.payload.address)),
+            asks.payload.banks.eq(banks),
         ]
 
     def _banks(self, address):
@@ -136,7 +146,7 @@ class BankedMemory(wiring.Component):
         m.d.sync += whole.address.eq(counter.addresses.payload)
         banks = self._banks(counter.addresses.payload)
         m.d.sync += whole.banks.eq(Mux(counter.addresses.valid, banks, 0))
-        return self._hop(m, "whole", whole)
+        return self._hop(m, "whole", whole, lasts=False)
 
     def _written(self, m):
         """What is written now, and to which of the banks; it came a cycle before, so that who
@@ -155,27 +165,30 @@ class BankedMemory(wiring.Component):
         return written
 
     def _arbitrate(self, m, name, bank, readers, first, address):
-        """Who has this port of this bank now: the `first` with its address, or one of the readers;
-        two cycles later the row of that one, that of the first, which alone has rids, and the
-        bound.
+        """Who has this port of this bank now: the `first`, or one of the readers; two cycles and
+        `hops` later the row of that one, that of the first, which alone has rids, and the bound.
+        Address and requests are those of `hops` cycles before.
         """
         row = Signal(self.address_bits - self.bank_bits, name=f"row_{name}", reset_less=True)
         first_row = Signal.like(row, name=f"first_row_{name}", reset_less=True)
         bound = Signal(bound_shape(self.params), name=f"bound_{name}", reset_less=True)
         # Registers before and behind the choice, because blocks of one bank lie all over a chip.
-        rows = [self._if(m, f"row_{name}_first", first, address[self.bank_bits :])]
+        goes = self._hop(m, f"first_{name}", first)
+        rows = [self._if(m, f"row_{name}_first", goes, address[self.bank_bits :])]
         bounds, grants = [], []
         taken = first
-        for n, reader in enumerate(readers):
+        for n, (reader, request) in enumerate(readers):
             wants = Signal(name=f"wants_{name}_{n}")
             grant = Signal(name=f"grant_{name}_{n}")
-            m.d.comb += wants.eq(reader.valid & reader.payload.banks[bank])
+            there = C(1) if self.hops else reader.valid
+            m.d.comb += wants.eq(there & reader.payload.banks[bank])
             m.d.comb += grant.eq(wants & ~taken)
             taken = taken | wants
             grants.append(grant)
-            its_row = reader.payload.address[self.bank_bits :]
-            rows.append(self._if(m, f"row_{name}_{n}", grant, its_row))
-            bounds.append(self._if(m, f"bound_{name}_{n}", grant, reader.payload.bound))
+            goes = self._hop(m, f"grant_{name}_{n}", grant)
+            its_row = request.address[self.bank_bits :]
+            rows.append(self._if(m, f"row_{name}_{n}", goes, its_row))
+            bounds.append(self._if(m, f"bound_{name}_{n}", goes, request.bound))
         m.d.sync += row.eq(_any_of(rows))
         m.d.sync += first_row.eq(rows[0])
         m.d.sync += bound.eq(_any_of(bounds))
@@ -233,10 +246,10 @@ class BankedMemory(wiring.Component):
         m.d.comb += Value.cast(comparator.keys).eq(keys)
         return self._hop(m, f"found_{name}", comparator.found.count)
 
-    def _hop(self, m, name, value):
-        """The same value `hops` cycles later."""
+    def _hop(self, m, name, value, *, lasts=True):
+        """The same value `hops` cycles later; unless it `lasts`, a reset takes it back."""
         for n in range(self.hops):
-            later = Signal.like(value, name=f"{name}_hop_{n}")
+            later = Signal.like(value, name=f"{name}_hop_{n}", reset_less=lasts)
             m.d.sync += later.eq(value)
             value = later
         return value
@@ -244,13 +257,14 @@ class BankedMemory(wiring.Component):
     def _answer(self, m, number, port, asked, found):
         """The count of the bank that the search went to, in its time."""
         taken = asked.valid & asked.ready
-        here, bank = self._later(m, f"search_{number}", taken, asked.payload.address, 6 + self.hops)
+        cycles = 6 + 2 * self.hops
+        here, bank = self._later(m, f"search_{number}", taken, asked.payload.address, cycles)
         m.d.sync += port.found.valid.eq(here)
         m.d.sync += port.found.count.eq(Array(found)[bank])
 
     def _deliver(self, m, whole, words):
         """Whole words, each from its bank; nobody else reads rids."""
-        here, bank = self._later(m, "whole", whole.valid, whole.address, 3)
+        here, bank = self._later(m, "whole", whole.valid, whole.address, 3 + self.hops)
         meant = Signal(self.BANKS)
         m.d.sync += meant.eq(Mux(here, Cat(bank == number for number in range(self.BANKS)), 0))
         there, sent = Signal(), Signal()

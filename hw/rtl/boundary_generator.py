@@ -46,10 +46,14 @@ class BoundaryGenerator(wiring.Component):
     The registers may change only between frames. Bounds saturate: one beyond every key stays
     just behind the largest, one below every key at the smallest, so bounds of ascending keys
     ascend. Latency 5 cycles, one interval a cycle (explicit: one in two).
+
+    One that is `far` from who has its probes takes two cycles more: a buffer is before it, and the
+    choice of a band has a stage of its own.
     """
 
-    def __init__(self, params: JoinParams):
+    def __init__(self, params: JoinParams, *, far=False):
         self.params = params
+        self.far = far
         super().__init__(
             {
                 "bands": In(data.ArrayLayout(register_layout(), params.bands)),
@@ -60,7 +64,10 @@ class BoundaryGenerator(wiring.Component):
             }
         )
         # What the stages hold, for proofs: valid and end of each.
-        self.stages = Signal(data.ArrayLayout(data.StructLayout({"valid": 1, "end": 1}), 4))
+        self.stages = Signal(
+            data.ArrayLayout(data.StructLayout({"valid": 1, "end": 1}), 5 if far else 4)
+        )
+        self.waiting = Buffer(self.probes.payload.shape()) if far else None
         self.out = Buffer(token(bounds_layout(params)))
         self.band = Signal(range(params.bands))
 
@@ -68,37 +75,53 @@ class BoundaryGenerator(wiring.Component):
         m = Module()
         m.submodules.out = out = self.out
         wiring.connect(m, out.o, wiring.flipped(self.bounds))
+        probes = self.probes
+        if self.far:
+            m.submodules.waiting = self.waiting
+            wiring.connect(m, wiring.flipped(self.probes), self.waiting.i)
+            probes = self.waiting.o
         advance = out.i.ready
         stages = self.stages
 
-        key = self.probes.payload.data
+        key = probes.payload.data
         last_band = Signal()
         m.d.comb += last_band.eq(self.explicit | (self.band == self.band_count - 1))
         first_of_two = Signal()
-        m.d.comb += self.probes.ready.eq(advance & (last_band | self.probes.payload.end))
+        m.d.comb += probes.ready.eq(advance & (last_band | probes.payload.end))
         with m.If(advance):
-            m.d.sync += stages[0].valid.eq(self.probes.valid & ~first_of_two)
-            m.d.sync += stages[0].end.eq(self.probes.payload.end)
-            for earlier, later in zip(range(3), range(1, 4), strict=True):
-                m.d.sync += stages[later].eq(stages[earlier])
-            with m.If(self.probes.valid & ~self.probes.payload.end):
+            m.d.sync += stages[0].valid.eq(probes.valid & ~first_of_two)
+            m.d.sync += stages[0].end.eq(probes.payload.end)
+            for later in range(1, len(stages)):
+                m.d.sync += stages[later].eq(stages[later - 1])
+            with m.If(probes.valid & ~probes.payload.end):
                 m.d.sync += self.band.eq(Mux(last_band, 0, self.band + 1))
 
         # Of an explicit interval the first key waits here for the second.
         second = Signal()
         lo = Signal(key_shape(self.params))
-        m.d.comb += first_of_two.eq(self.explicit & ~second & ~self.probes.payload.end)
-        with m.If(advance & self.probes.valid & self.explicit & ~self.probes.payload.end):
+        m.d.comb += first_of_two.eq(self.explicit & ~second & ~probes.payload.end)
+        with m.If(advance & probes.valid & self.explicit & ~probes.payload.end):
             m.d.sync += second.eq(~second)
             m.d.sync += lo.eq(key)
 
         register = self.bands[self.band]
         for name, base, upper in (("lo", Mux(self.explicit, lo, key), 0), ("hi", key, 1)):
-            bound = self._bound(m, name, advance, base, register, upper)
+            chosen = (base, register)
+            if self.far:
+                chosen = self._choose(m, name, advance, base, register)
+            bound = self._bound(m, name, advance, *chosen, upper)
             m.d.comb += out.i.payload.data[name].eq(bound)
-        m.d.comb += out.i.payload.end.eq(stages[3].end)
-        m.d.comb += out.i.valid.eq(stages[3].valid)
+        m.d.comb += out.i.payload.end.eq(stages[-1].end)
+        m.d.comb += out.i.valid.eq(stages[-1].valid)
         return m
+
+    def _choose(self, m, name, advance, base, register):
+        """A stage of its own: the key and the register of its band."""
+        key = Signal(key_shape(self.params), name=f"{name}_base", reset_less=True)
+        chosen = Signal(register_layout(), name=f"{name}_register", reset_less=True)
+        with m.If(advance):
+            m.d.sync += [chosen.eq(register), key.eq(base)]
+        return key, chosen
 
     def _bound(self, m, name, advance, base, register, upper):
         """Four stages: select the band, move the key, make `hi` exclusive, saturate."""

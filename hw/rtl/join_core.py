@@ -94,8 +94,9 @@ class JoinCore(wiring.Component):
              reset, though the core forgets it
 
     The main arrays are double-buffered with one spare among all: an insertion writes the spare,
-    and what it read becomes the spare. `queue_words` is the insertion engine's, `far` the probing
-    engine's.
+    and what it read becomes the spare. `queue_words` is the insertion engine's. If the core is
+    `far`, it lies all over a chip: so does its probing engine, and what its state decides reaches
+    commands and probes by a register.
     """
 
     #: Of a number of words that a port owes: each engine asks only for what it has room for.
@@ -106,6 +107,7 @@ class JoinCore(wiring.Component):
         check_geometry(params)
         self.params = params
         self.slots = slots
+        self.far = far
         self.address_bits = bits = core_address_bits(params, slots)
         word, lanes = word_layout(params), params.lanes
         # Readers ask only for what they have room for; but a splitter lets a tuple of the batch
@@ -118,6 +120,7 @@ class JoinCore(wiring.Component):
             params, bits, self.batch.address_bits, design, queue_words=queue_words
         )
         self.probing = ProbingEngine(params, bits, arrays=slots, partitioner=partitioner, far=far)
+        self.taken = Signal()  # a command was, if it is taken late; an attribute for proofs
         ports = {}
         self.searchers = []
         if searches:
@@ -162,6 +165,8 @@ class JoinCore(wiring.Component):
                 m.next = "SURVEY"
             self._refuse(m)
             self._reply(m, command, table, refused, turn)
+        if self.far:
+            self._take_late(m, command, fsm.ongoing("TAKE"))
         self._gate_probes(m, fsm.ongoing("PROBE"))
         self._count(m, ~fsm.ongoing("TAKE"))
         return m
@@ -170,7 +175,8 @@ class JoinCore(wiring.Component):
         """Take a command and look for its subwindow, one slot a cycle."""
         with m.State("TAKE"):
             m.d.comb += self.commands.ready.eq(1)
-            m.d.sync += command.eq(self.commands.payload)
+            if not self.far:
+                m.d.sync += command.eq(self.commands.payload)
             m.d.sync += turn.eq(0)
             table.forget()
             with m.If(self.commands.valid):
@@ -181,6 +187,15 @@ class JoinCore(wiring.Component):
             with m.If(turn == self.slots):
                 m.d.sync += turn.eq(0)
                 m.next = "MEASURE"
+
+    def _take_late(self, m, command, taking):
+        """Take a command a cycle later, before a slot is compared with it: its bits lie all over a
+        chip, and whether they are taken comes from a register.
+        """
+        offered = Signal.like(command)
+        m.d.sync += [offered.eq(self.commands.payload), self.taken.eq(taking)]
+        with m.If(self.taken):
+            m.d.sync += command.eq(offered)
 
     def _obey(self, m, command, table, refused):
         """Do what takes no time; begin what does."""
@@ -263,6 +278,13 @@ class JoinCore(wiring.Component):
             with m.If(self.tuples.valid & self.tuples.payload.end):
                 m.next = "SURVEY"
         with m.State("DROP PROBES"):
+            if self.far:
+                # The probing engine answers what is left, the end, by the end: nothing chooses
+                # between its records and others.
+                m.d.comb += self.probes.ready.eq(~self.probes.payload.end)
+                with m.If(self.probes.valid & self.probes.payload.end):
+                    m.next = "PROBE"
+                return
             m.d.comb += self.probes.ready.eq(1)
             with m.If(self.probes.valid & self.probes.payload.end):
                 m.next = "NO RECORDS"
@@ -354,16 +376,32 @@ class JoinCore(wiring.Component):
         inner = self.probing
         ended = Signal()  # this probe's keys are all in
         m.d.comb += inner.probes.payload.eq(self.probes.payload)
+        if self.far:
+            self._open_probes(m, probing & ~ended)
+            wiring.connect(m, inner.records, wiring.flipped(self.records))
         with m.If(probing):
-            m.d.comb += inner.probes.valid.eq(self.probes.valid & ~ended)
-            m.d.comb += self.probes.ready.eq(inner.probes.ready & ~ended)
-            m.d.comb += self.records.valid.eq(inner.records.valid)
-            m.d.comb += self.records.payload.eq(inner.records.payload)
-            m.d.comb += inner.records.ready.eq(self.records.ready)
+            if not self.far:
+                m.d.comb += inner.probes.valid.eq(self.probes.valid & ~ended)
+                m.d.comb += self.probes.ready.eq(inner.probes.ready & ~ended)
+                m.d.comb += self.records.valid.eq(inner.records.valid)
+                m.d.comb += self.records.payload.eq(inner.records.payload)
+                m.d.comb += inner.records.ready.eq(self.records.ready)
             with m.If(self.probes.valid & self.probes.ready & self.probes.payload.end):
                 m.d.sync += ended.eq(1)
         with m.Else():
             m.d.sync += ended.eq(0)
+
+    def _open_probes(self, m, wanted):
+        """Let probes pass a cycle after they are wanted: the core's state is far from a dealer that
+        is far from its ways.
+        """
+        opened = Signal()
+        probes, inner = self.probes, self.probing.probes
+        with m.If(opened):
+            m.d.comb += inner.valid.eq(probes.valid)
+            m.d.comb += probes.ready.eq(inner.ready)
+        last = probes.valid & probes.ready & probes.payload.end
+        m.d.sync += opened.eq(wanted & ~last)
 
     def _count(self, m, busy):
         counters = self.statistics

@@ -14,7 +14,7 @@ from amaranth.lib.wiring import In, Out
 from hw.rtl.boundary_generator import bound_shape, bounds_layout
 from hw.rtl.layouts import check_geometry, index_entries, key_shape, row_count, token
 from hw.rtl.memory import NO_COLLISIONS
-from hw.rtl.plumbing import ShortQueue
+from hw.rtl.plumbing import BlockQueue, ShortQueue
 from hw.spec import JoinParams
 
 __all__ = [
@@ -52,13 +52,14 @@ class Partitioner(wiring.Component):
     targets  the same frames with target partitions
 
     `array` and `rows` may change only between frames, in a cycle in which no bound is offered,
-    and entries only while none is searched.
+    and entries only while none is searched. What is `far` has its memories all over a chip.
     """
 
-    def __init__(self, params: JoinParams, arrays=1):
+    def __init__(self, params: JoinParams, arrays=1, *, far=False):
         check_geometry(params)
         self.params = params
         self.arrays = arrays
+        self.far = far
         self.array_bits = max(1, (arrays - 1).bit_length())
         self.bits = partition_bits(params)
         entry = data.StructLayout(
@@ -84,6 +85,10 @@ class PipelinedPartitioner(Partitioner):
     Latency 3 + 2 log2(partitions) - `QUICK` cycles, one interval a cycle. No stage ever waits, so
     that none needs an enable: a search begins only when the queue behind them has room for it.
 
+    One that is `far` takes three cycles for a level in block RAM, because what was compared goes a
+    long way to the blocks of the next level, and its longer queue is in block RAM, too: together
+    log2(partitions) - `QUICK` cycles more.
+
     No step compares a partition's number with those in use: a search knows whether it is still on
     the way to the last of them (`last_yet`), and only then can lead beyond it.
     """
@@ -97,18 +102,18 @@ class PipelinedPartitioner(Partitioner):
     #: have blocks of their own at levels up to here: as many as they would share, and nearer.
     OWN = 512
 
-    def __init__(self, params: JoinParams, arrays=1):
-        super().__init__(params, arrays)
+    def __init__(self, params: JoinParams, arrays=1, *, far=False):
+        super().__init__(params, arrays, far=far)
         self.levels = (index_entries(params) - 1).bit_length()
         quick = range(min(self.QUICK, self.levels))
         self.quick = sum(arrays <= 2 or arrays << level <= self.QUICK_ENTRIES for level in quick)
         self.entry = Signal.like(self.entries.payload, reset_less=True)
         # What holds a token, for proofs.
         slow = self.levels - self.quick
-        self.valid = Signal(self.quick + 2 * slow + (slow > 0))
+        self.valid = Signal(self.quick + (3 * slow if far else 2 * slow + (slow > 0)))
         # As many as begin before the room of the first is known again: 5 cycles more.
         depth = 1 << (len(self.valid) + 6).bit_length()
-        self.out = ShortQueue(token(targets_layout(params)), depth)
+        self.out = (BlockQueue if far else ShortQueue)(token(targets_layout(params)), depth)
         self.most = depth - 2  # searches under way and targets that wait to be taken
         self.room = Signal(range(depth), init=self.most)
         self.left = Signal()  # a target was taken, and its room is not counted yet
@@ -137,12 +142,16 @@ class PipelinedPartitioner(Partitioner):
             entries = {side: read.data for side, read in reads.items()}
             in_use = self._in_use(level, last, search)
             search, _ = self._decide(m, level, last, search, entries, in_use)
-        if self.quick < self.levels:
-            # The quick levels are not so quick that they could ask block RAM in the same cycle.
-            going = _partitions(search)
-            search = self._wait(m, "asked", search)
         for level in range(self.quick, self.levels):
+            if self.far or level == self.quick:
+                # The quick levels are not so quick that they could ask block RAM in the same
+                # cycle, nor is one in block RAM that is far.
+                going = _partitions(search)
+                name = "asked" if level == self.quick else f"{level}_asked"
+                search = self._wait(m, name, search)
             reads = self._read(m, level, going, array, block=True)
+            if self.far:
+                array = self._pass(m, f"array_{level}_gone", array)
             array = self._pass(m, f"array_{level}", self._pass(m, f"array_{level}_asked", array))
             entries = self._take(m, level, reads)
             in_use = Signal(2, name=f"in_use_{level}", reset_less=True)

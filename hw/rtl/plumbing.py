@@ -6,7 +6,7 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Buffer", "Queue", "ShortQueue", "Fork", "Join", "Arbiter"]
+__all__ = ["Buffer", "Queue", "ShortQueue", "BlockQueue", "Fork", "Join", "Arbiter"]
 
 
 class Buffer(wiring.Component):
@@ -138,6 +138,79 @@ class ShortQueue(wiring.Component):
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += self.o.valid.eq(self.more)
             m.d.sync += self.offered.eq(read_port.data)
+        m.d.comb += Value.cast(self.o.payload).eq(self.offered)
+        return m
+
+
+class BlockQueue(wiring.Component):
+    """A ShortQueue in block RAM, for many wide tokens: LUTs only count them.
+
+    Latency 3 cycles, one token a cycle; all of ``o`` and ``i.ready`` come from registers. At
+    least ``depth`` - 1 tokens fit. ``level`` counts those behind the two that block RAM and ``o``
+    hold, ``more`` says that there is one.
+    """
+
+    def __init__(self, shape, depth):
+        if depth < 4 or depth & (depth - 1):
+            raise ValueError(f"depth must be a power of two from 4 on, not {depth}")
+        self.depth = depth
+        super().__init__(
+            {
+                "i": In(stream.Signature(shape)),
+                "o": Out(stream.Signature(shape)),
+                "level": Out(range(depth + 1)),
+                "more": Out(1),
+            }
+        )
+        width = Shape.cast(shape).width
+        # No token is read before the cycle after that in which it was written.
+        attrs = {"ram_style": "block", "no_rw_check": 1}
+        # Attributes, so that a proof can look inside.
+        self.storage = Memory(shape=unsigned(width), depth=depth, init=[], attrs=attrs)
+        self.write_at = Signal(range(depth))
+        self.read_at = Signal(range(depth))
+        self.room = Signal()
+        self.fetched = Signal()
+        self.word = Signal(width)  # what was fetched
+        self.offered = Signal(width, reset_less=True)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.storage = self.storage
+        write_port = self.storage.write_port()
+        read_port = self.storage.read_port()
+        push = Signal()
+        move = Signal()
+        pop = Signal()
+        m.d.comb += [
+            self.i.ready.eq(self.room),
+            push.eq(self.i.valid & self.room),
+            move.eq(~self.o.valid | self.o.ready),
+            pop.eq(self.more & (~self.fetched | move)),
+            write_port.en.eq(push),
+            write_port.addr.eq(self.write_at),
+            write_port.data.eq(Value.cast(self.i.payload)),
+            read_port.en.eq(pop),
+            read_port.addr.eq(self.read_at),
+            self.word.eq(read_port.data),
+        ]
+        # Whatever the level is now, one push can come before this register is seen.
+        m.d.sync += self.room.eq(self.level <= self.depth - 2)
+        with m.If(push):
+            m.d.sync += self.write_at.eq(self.write_at + 1)
+        with m.If(pop):
+            m.d.sync += self.read_at.eq(self.read_at + 1)
+        with m.If(push & ~pop):
+            m.d.sync += self.level.eq(self.level + 1)
+            m.d.sync += self.more.eq(1)
+        with m.Elif(pop & ~push):
+            m.d.sync += self.level.eq(self.level - 1)
+            m.d.sync += self.more.eq(self.level != 1)
+        with m.If(~self.fetched | move):
+            m.d.sync += self.fetched.eq(self.more)
+        with m.If(move):
+            m.d.sync += self.o.valid.eq(self.fetched)
+            m.d.sync += self.offered.eq(self.word)
         m.d.comb += Value.cast(self.o.payload).eq(self.offered)
         return m
 

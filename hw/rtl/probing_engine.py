@@ -1,5 +1,8 @@
 """The probing engine (PanJoin IV): boundary generators, partitioners and probers side by side."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import *
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -16,13 +19,13 @@ from hw.rtl.layouts import (
 )
 from hw.rtl.memory import ReadPort
 from hw.rtl.partitioner import PipelinedPartitioner
-from hw.rtl.plumbing import Buffer, Fork, Join, Queue
+from hw.rtl.plumbing import Buffer, Fork, Join, Queue, ShortQueue
 from hw.rtl.prober import Prober
 from hw.rtl.searcher import SearchPort
 from hw.rtl.word_prober import WordProber
 from hw.spec import NOT, JoinParams
 
-__all__ = ["ProbingEngine", "Unpacker", "Packer", "Dealer", "Collector"]
+__all__ = ["ProbingEngine", "Unpacker", "Packer", "Dealer", "Collector", "FarCollector"]
 
 
 class ProbingEngine(wiring.Component):
@@ -43,13 +46,14 @@ class ProbingEngine(wiring.Component):
 
     A way is a boundary generator, a partitioner and what it can keep busy: one Prober, which scans
     or searches partitions of several words, or two WordProbers, which need do neither: one for
-    lower bounds, one for upper ones. If they are `far` from their partitioner, a buffer is before
-    each: one cycle more, and neither waits for the other's wires.
+    lower bounds, one for upper ones. If the engine is `far`, its ways lie all over a chip, and so
+    does each: generators, partitioners and the collector are far ones, and a buffer is before each
+    prober, so that neither waits for the other's wires.
 
     All but the streams may change only between frames. With 8 WordProbers and 4 lanes more than
     3.9 probes a cycle of a sorted batch of an eighth of the main array (dense), more than 2.8 of
     batches of a 1024th of it that follow each other (sparse), where memory delivers a word a
-    cycle at every port.
+    cycle at every port; if the engine is far, 3.8 and 2.1.
     """
 
     #: Most words of keys in a way's turn.
@@ -68,7 +72,8 @@ class ProbingEngine(wiring.Component):
         prober = WordProber if self.by_word else Prober
         self.probers = [prober(params, address_bits) for _ in range(params.probers)]
         self.ways = params.probers // 2 if self.by_word else params.probers
-        self.partitioners = [partitioner(params, arrays) for _ in range(self.ways)]
+        options = {"far": True} if far else {}
+        self.partitioners = [partitioner(params, arrays, **options) for _ in range(self.ways)]
         index = self.partitioners[0].signature.members
         super().__init__(
             {
@@ -100,7 +105,7 @@ class ProbingEngine(wiring.Component):
         keys = self.probes.payload.shape()
         runs = wide_token(run_layout(self.params), self.params.lanes)
         m.submodules.dealer = dealer = Dealer(keys, self.ways, self.CHUNK)
-        m.submodules.collector = collector = Collector(
+        m.submodules.collector = collector = (FarCollector if self.far else Collector)(
             runs, self.ways, self.CHUNK * self.params.bands
         )
         turn_words = Signal.like(collector.turn_words)
@@ -133,7 +138,13 @@ class ProbingEngine(wiring.Component):
         m.d.comb += runs.ready.eq(records.ready)
         m.d.comb += records.payload.count.eq(runs.payload.count)
         m.d.comb += records.payload.end.eq(runs.payload.end)
-        label = Mux(self.negated, int(NOT), 0)
+        negated = self.negated
+        if self.far:
+            # Its own, which stays as it is while a record is on offer.
+            negated = Signal(name="negated_copy")
+            with m.If(~runs.valid):
+                m.d.sync += negated.eq(self.negated)
+        label = Mux(negated, int(NOT), 0)
         for lane in range(self.params.lanes):
             run, record = runs.payload.data[lane], records.payload.data[lane]
             m.d.comb += record.start.eq(run.start)
@@ -143,7 +154,9 @@ class ProbingEngine(wiring.Component):
         """Way number `n`, from its words of keys to its words of runs."""
         lanes = self.params.lanes
         m.submodules[f"unpacker_{n}"] = unpacker = Unpacker(key_shape(self.params), lanes)
-        m.submodules[f"generator_{n}"] = generator = BoundaryGenerator(self.params)
+        m.submodules[f"generator_{n}"] = generator = BoundaryGenerator(
+            self.params, far=self.far
+        )
         m.submodules[f"partitioner_{n}"] = partitioner = self.partitioners[n]
         m.submodules[f"packer_{n}"] = packer = Packer(run_layout(self.params), lanes)
         wiring.connect(m, unpacker.o, generator.probes)
@@ -157,11 +170,14 @@ class ProbingEngine(wiring.Component):
         self._set(m, partitioner, "rows")
         if self.by_word:
             m.submodules[f"keys_{n}"] = waiting = Buffer(keys.payload.shape())
-            # A buffer, because the ways would see the collector's turn, and each other's ends, in
-            # the same cycle.
-            m.submodules[f"runs_{n}"] = answers = Buffer(runs.payload.shape())
-            wiring.connect(m, packer.o, answers.i)
-            wiring.connect(m, answers.o, runs)
+            if self.far:
+                wiring.connect(m, packer.o, runs)
+            else:
+                # A buffer, because the ways would see the collector's turn, and each other's ends,
+                # in the same cycle.
+                m.submodules[f"runs_{n}"] = answers = Buffer(runs.payload.shape())
+                wiring.connect(m, packer.o, answers.i)
+                wiring.connect(m, answers.o, runs)
             self._word_probers(m, n, partitioner.targets, packer.i)
         else:
             # Turns are long, so that bounds share scans: others go on meanwhile.
@@ -397,3 +413,90 @@ class Collector(wiring.Component):
                 m.d.sync += self.taken.eq(0)
                 m.d.sync += self.turn.eq(Mux(self.turn == self.count - 1, 0, self.turn + 1))
         return m
+
+
+class FarCollector(wiring.Component):
+    """A Collector whose inputs lie all over a chip: no input sees what another one does in the
+    same cycle, but that the one before it passes on its turn.
+
+    Each input counts the words of its turn itself. It sends them through a register that is zero
+    at other times, so that they need only be ORed, and need not wait: inputs hear from one to the
+    next, the last one first, whether the queue behind them has room for all that can be under way.
+    On the same way goes the word that all have ended, and each then takes its own end.
+
+    ``turn_words`` may change only between frames, two cycles before a word comes or earlier.
+    Latency 4 cycles, one word a cycle; about 10 cycles between frames.
+    """
+
+    def __init__(self, shape, count, most):
+        self.count = count
+        # More than are under way until the last has heard that there is no room, and as many again.
+        self.depth = 1 << (count + 11).bit_length()
+        width = Shape.cast(shape).width
+        super().__init__(
+            {
+                "turn_words": In(range(most + 1)),
+                "i": In(stream.Signature(shape)).array(count),
+                "o": Out(stream.Signature(shape)),
+            }
+        )
+        # Attributes, so that a proof can look inside.
+        self.turn = Signal(count, init=1)  # a bit for each input
+        self.ended = Signal(count)  # inputs that wait with their ends
+        self.sends = Signal(count)
+        self.sent = [Signal(width, name=f"sent_{n}", reset_less=True) for n in range(count)]
+        # What all inputs are told, and what each has heard: the last one first.
+        self.room = Signal(count + 1)
+        self.over = Signal(count + 1)
+        self.come = Signal()
+        self.word = Signal(shape, reset_less=True)
+        self.out = ShortQueue(shape, self.depth)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.out = out = self.out
+        wiring.connect(m, out.o, wiring.flipped(self.o))
+        room, over = self.room, self.over
+        # Until the first input has heard of it, one word comes in each cycle; three are on their
+        # way, and one place of the queue is never used.
+        most = self.depth - 1 - (self.count + 1) - 3
+        m.d.sync += room.eq(Cat(room[1:], out.level <= most))
+        ends = self.ended.all() & room[-1] & ~over.any()
+        m.d.sync += over.eq(Cat(over[1:], ends))
+        for n, i in enumerate(self.i):
+            self._input(m, n, i)
+        m.d.sync += self.come.eq(self.sends.any() | over[-1])
+        m.d.sync += Value.cast(self.word).eq(reduce(or_, self.sent))
+        with m.If(over[-1]):
+            m.d.sync += self.word.end.eq(1)
+        m.d.comb += out.i.valid.eq(self.come)
+        m.d.comb += out.i.payload.eq(self.word)
+        return m
+
+    def _input(self, m, n, i):
+        """An input's own part, which lies near it."""
+        count, room, over = self.count, self.room[n], self.over[n]
+        moves, passes = Signal(name=f"moves_{n}"), Signal(name=f"passes_{n}")
+        number = Signal.like(self.turn_words, name=f"number_{n}", init=1)  # of the next word
+        goal = Signal.like(self.turn_words, name=f"goal_{n}")
+        last = Signal(name=f"last_{n}")
+        may = self.turn[n] & room & ~i.payload.end
+        m.d.comb += moves.eq(may & i.valid)
+        m.d.comb += i.ready.eq(may | over)
+        m.d.sync += self.sends[n].eq(moves)
+        m.d.sync += self.sent[n].eq(Mux(moves, Value.cast(i.payload), 0))
+        m.d.sync += self.ended[n].eq(i.valid & i.payload.end & ~over)
+        with m.If(moves):
+            m.d.sync += number.eq(Mux(last, 1, number + 1))
+            m.d.sync += last.eq(Mux(last, goal == 1, number + 1 == goal))
+        with m.Elif(~i.valid):
+            m.d.sync += goal.eq(self.turn_words)
+            m.d.sync += last.eq(number == goal)
+        m.d.comb += passes.eq(moves & last)
+        with m.If(passes):
+            m.d.sync += self.turn[n].eq(0)
+            m.d.sync += self.turn[(n + 1) % count].eq(1)
+        with m.If(over):
+            m.d.sync += self.turn[n].eq(n == 0)
+            m.d.sync += number.eq(1)
+            m.d.sync += last.eq(goal == 1)

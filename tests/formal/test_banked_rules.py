@@ -44,13 +44,14 @@ def follow(m, rules, dut, looks):
     write = dut.write.writes
     comes = write.valid & (write.payload.address == address)
     word = Signal(write.payload.word.shape())
-    on_the_way, passes, arrives = (
-        delayed(m, f"comes_{cycles}", comes, cycles) for cycles in (1, 2, 3)
-    )
     bits = Value.cast(write.payload.word)
-    passing, arriving = (
-        word.shape()(delayed(m, f"word_{cycles}", bits, cycles)) for cycles in (2, 3)
-    )
+    on_the_way = delayed(m, "comes_1", comes, 1)
+    # What who asks now finds in its block, though it is not there yet: the newest first.
+    passing = [
+        (delayed(m, f"comes_{n}", comes, n), word.shape()(delayed(m, f"word_{n}", bits, n)))
+        for n in range(2, 4 + dut.hops)
+    ]
+    arrives, arriving = passing[-1]
     with m.If(arrives):
         m.d.sync += word.eq(arriving)
     for bank, port in enumerate(looks):
@@ -59,8 +60,10 @@ def follow(m, rules, dut, looks):
         keys = Cat(word[lane].key for lane in range(lanes))
         m.d.comb += Assert(~here | (port.data == keys))
     seen = Signal.like(word)
-    # Who asks now looks into the block when all of these are there.
-    m.d.comb += seen.eq(Mux(passes, passing, Mux(arrives, arriving, word)))
+    m.d.comb += seen.eq(word)
+    for passes, newer in reversed(passing):
+        with m.If(passes):
+            m.d.comb += seen.eq(newer)
     return address, seen, comes | on_the_way
 
 
@@ -78,7 +81,7 @@ def narrow(monkeypatch):
 @pytest.mark.parametrize("hops", [0, 1])
 def test_a_banked_memory_answers_each_search_once_from_its_word(tmp_path, narrow, hops):
     dut = BankedMemory(BY_WORD, 8, 2, hops=hops)
-    asks, reads = SEARCH + hops, READ + hops
+    asks, reads = SEARCH + 2 * hops, READ + 2 * hops
     looks = [cells.read_port(domain="comb") for cells in dut.keys]
 
     def claims(m, rules):

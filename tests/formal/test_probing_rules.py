@@ -10,15 +10,23 @@ from hw.rtl.boundary_generator import BoundaryGenerator
 from hw.rtl.join_core import JoinCore
 from hw.rtl.layouts import token
 from hw.rtl.partitioner import PipelinedPartitioner
+from hw.rtl.plumbing import BlockQueue
 from hw.rtl.prober import Prober
-from hw.rtl.probing_engine import Collector, Dealer, Packer, ProbingEngine, Unpacker
+from hw.rtl.probing_engine import (
+    Collector,
+    Dealer,
+    FarCollector,
+    Packer,
+    ProbingEngine,
+    Unpacker,
+)
 from hw.rtl.rebounding_partitioner import ReboundingPartitioner, ReboundingSearch
 from hw.rtl.searcher import Searcher
 from hw.rtl.seeker import Seeker
 from hw.rtl.word_prober import WordProber
 from hw.spec import JoinParams
 from tests.formal.proofs import Assert, Assume, Inside, check, prove
-from tests.formal.test_stream_rules import Harness, streams_of
+from tests.formal.test_stream_rules import Harness, inside_buffer, streams_of
 
 pytestmark = pytest.mark.formal
 
@@ -79,7 +87,9 @@ def equal(m, one, other):
 
 KEEPERS = {
     "boundary_generator": lambda: BoundaryGenerator(SMALL),
+    "far_boundary_generator": lambda: BoundaryGenerator(SMALL, far=True),
     "pipelined_partitioner": lambda: MixedPartitioner(SMALL),
+    "far_partitioner": lambda: MixedPartitioner(SMALL, far=True),
     "rebounding_partitioner": lambda: ReboundingPartitioner(SMALL),
     "prober": lambda: Prober(SMALL, 4),
     "word_prober": lambda: WordProber(BY_WORD, 4),
@@ -87,6 +97,7 @@ KEEPERS = {
     "packer": lambda: Packer(2, 2),
     "dealer": lambda: Dealer(token(2), 3, 2),
     "collector": lambda: Collector(token(2), 3, 2),
+    "far_collector": lambda: FarCollector(token(2), 3, 2),
     "probing_engine": lambda: ProbingEngine(SMALL, 4),
     "probing_engine_by_word": lambda: ProbingEngine(BY_WORD, 4),
     "probing_engine_far": lambda: ProbingEngine(BY_WORD, 4, far=True),
@@ -103,12 +114,27 @@ def test_an_offered_payload_stays_until_it_is_taken(name, tmp_path):
     prove(Harness(dut, inputs, outputs, lambda m, rules: None), tmp_path, steps=3)
 
 
-def test_a_boundary_generator_answers_each_key_once_for_each_band(tmp_path):
-    dut = BoundaryGenerator(SMALL)
+def test_a_far_core_offers_the_reply_to_a_command_that_it_took_before(tmp_path):
+    dut = JoinCore(BY_WORD, searches=True, far=True)
+
+    def claims(m, rules):
+        m.d.comb += Assert(~(dut.taken & dut.replies.valid))
+
+    prove(Harness(dut, *streams_of(dut), claims), tmp_path, steps=3)
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_a_boundary_generator_answers_each_key_once_for_each_band(tmp_path, far):
+    dut = BoundaryGenerator(SMALL, far=far)
 
     def claims(m, rules):
         m.d.comb += [dut.band_count.eq(2), dut.explicit.eq(0)]
         inside = in_buffer(m, dut.out) + sum(stage.valid for stage in dut.stages)
+        if far:
+            in_buffer(m, dut.waiting)
+            for valid, bits in inside_buffer(dut.waiting):
+                end = dut.probes.payload.shape()(bits).end
+                inside = inside + Mux(valid, Mux(end, 1, 2), 0)
         key = moves(dut.probes) & ~dut.probes.payload.end
         end = moves(dut.probes) & dut.probes.payload.end
         came = counted(m, "came", Mux(key, 2, end))
@@ -136,8 +162,9 @@ def test_a_boundary_generator_answers_each_interval_once(tmp_path):
     prove(Harness(dut, [dut.probes], [dut.bounds], claims), tmp_path)
 
 
-def test_a_pipelined_partitioner_answers_each_interval_once(tmp_path):
-    dut = MixedPartitioner(SMALL)
+@pytest.mark.parametrize("far", [False, True])
+def test_a_pipelined_partitioner_answers_each_interval_once(tmp_path, far):
+    dut = MixedPartitioner(SMALL, far=far)
 
     def claims(m, rules):
         inside = in_partitioner(m, rules, dut)
@@ -173,7 +200,9 @@ def in_partitioner(m, rules, dut):
 
 
 def in_queue(m, rules, queue, select=lambda state: C(1), shape=None):
-    """Tokens of a short queue that `select` chooses, counted place by place."""
+    """Tokens of a short queue, or of one in block RAM, that `select` chooses, counted place by
+    place.
+    """
     depth = queue.depth
     level = queue.level
     m.d.comb += Assert(level <= depth)
@@ -181,6 +210,8 @@ def in_queue(m, rules, queue, select=lambda state: C(1), shape=None):
     m.d.comb += Assert(queue.more == (level != 0))
     m.d.comb += Assert(~queue.room | (level < depth))
     count = queue.o.valid & select(queue.o.payload)
+    if isinstance(queue, BlockQueue):
+        count = count + queue.fetched
     for place in range(depth):
         used = Signal(name=f"used_{id(queue)}_{place}")
         offset = (place - queue.read_at)[: (depth - 1).bit_length()]
@@ -290,7 +321,7 @@ def test_a_searcher_answers_each_request_once(tmp_path):
         under_way = Signal(3)
         m.d.comb += under_way.eq(waiting + stages)
         # After a reset its own queues take a cycle too.
-        has_room = rules.started & (under_way < dut.DEPTH - 2)
+        has_room = rules.started & (under_way < dut.depth - 2)
         m.d.comb += Assume(~dut.search.requests.valid | has_room)
         m.d.comb += Assert(under_way <= dut.DEPTH - 2)
         with m.If(rules.started):
@@ -363,6 +394,55 @@ def test_a_collector_takes_every_word_once_and_one_end_of_each(tmp_path):
             equal(m, counted(m, f"ended_{n}", moves(i) & i.payload.end), out_ended + ends)
 
     prove(Harness(dut, list(dut.i), [dut.o], claims), tmp_path)
+
+
+def in_far_collector(m, rules, dut, weigh):
+    """What is on its way from a far collector's inputs to its queue, each word as `weigh` says;
+    and the bit of each input that the ends have not come to, though they are on their way.
+    """
+    turn, over, sends = dut.turn, dut.over, dut.sends
+    # An end takes the turn from each input, and gives it to the first.
+    m.d.comb += Assert(turn.any() | over[:-1].any())
+    for n in range(dut.count - 1):
+        m.d.comb += Assert(~over[n] | (turn[n + 1 :] == 0))
+    for one in (turn, over, sends):
+        m.d.comb += Assert((one & (one - 1))[: len(one)] == 0)
+    m.d.comb += Assert(~(sends.any() & over[-1]))
+    waits = [over[n:].any() for n in range(dut.count)]
+    words = 0
+    for n, i in enumerate(dut.i):
+        m.d.comb += Assert(~(dut.ended[n] | waits[n]) | (i.valid & i.payload.end))
+        word = i.payload.shape()(dut.sent[n])
+        m.d.comb += Assert(Mux(sends[n], ~word.end, dut.sent[n] == 0))
+        words = words + Mux(sends[n], weigh(word), 0)
+    # Whatever is under way finds room, and whatever may still be sent.
+    in_queue(m, rules, dut.out)
+    under_way = Signal(8)
+    m.d.comb += under_way.eq(dut.out.level + dut.come + sends.any() + over[-1])
+    m.d.comb += Assert(under_way < dut.depth)
+    for n, room in enumerate(dut.room):
+        m.d.comb += Assert(~room | (under_way <= dut.depth - 2 - n))
+    m.d.comb += Assert(~dut.come | dut.out.room)
+    return words + Mux(dut.come, weigh(dut.word), 0), waits
+
+
+def test_a_far_collector_takes_every_word_once_and_one_end_of_each(tmp_path):
+    dut = FarCollector(token(2), 3, 2)
+
+    def claims(m, rules):
+        m.d.comb += dut.turn_words.eq(2)
+        inside, waits = in_far_collector(m, rules, dut, lambda word: ~word.end)
+        queue = dut.out.i
+        came = counted(m, "came", sum(moves(i) & ~i.payload.end for i in dut.i))
+        went = counted(m, "went", moves(queue) & ~queue.payload.end)
+        equal(m, came, went + inside)
+        ends = counted(m, "ends", moves(queue) & queue.payload.end)
+        ends = ends + (dut.come & dut.word.end) + dut.over[-1]
+        for n, i in enumerate(dut.i):
+            ended = counted(m, f"ended_{n}", moves(i) & i.payload.end)
+            equal(m, ended + waits[n], ends)
+
+    prove(Harness(dut, list(dut.i), [dut.o], claims), tmp_path, steps=3)
 
 
 def test_a_seeker_that_is_fed_and_drained_never_rests_long(tmp_path):

@@ -78,7 +78,7 @@ def test_every_search_is_answered_in_order(ports, hops):
 
 
 @pytest.mark.parametrize("hops", [0, 1])
-def test_a_search_takes_a_cycle_and_is_answered_eight_and_the_hops_later(hops):
+def test_a_search_takes_a_cycle_and_is_answered_eight_and_twice_the_hops_later(hops):
     memory = BankedMemory(PARAMS, DEPTH, 2, hops=hops)
     cycles = []
     port = memory.searches[1]
@@ -86,7 +86,7 @@ def test_a_search_takes_a_cycle_and_is_answered_eight_and_the_hops_later(hops):
     async def count(ctx):
         await fill(ctx, memory, range(DEPTH))
         wanted = [(address, 8 * address + 2) for address in range(12)]
-        for cycle in range(21 + hops):
+        for cycle in range(21 + 2 * hops):
             ctx.set(port.requests.valid, bool(wanted))
             if wanted:
                 address, bound = wanted.pop(0)
@@ -98,7 +98,7 @@ def test_a_search_takes_a_cycle_and_is_answered_eight_and_the_hops_later(hops):
                 cycles.append(cycle)
 
     run(memory, count)
-    assert cycles == list(range(8 + hops, 20 + hops))
+    assert cycles == list(range(8 + 2 * hops, 20 + 2 * hops))
 
 
 def test_searches_in_different_banks_are_taken_at_once():
@@ -165,7 +165,7 @@ def test_one_array_is_read_whole_while_another_is_written(hops):
 
 
 @pytest.mark.parametrize("hops", [0, 1])
-def test_a_word_comes_eight_cycles_and_the_hops_after_its_request(hops):
+def test_a_word_comes_eight_cycles_and_twice_the_hops_after_its_request(hops):
     memory = BankedMemory(PARAMS, DEPTH, 2, hops=hops)
     cycles = []
 
@@ -180,7 +180,7 @@ def test_a_word_comes_eight_cycles_and_the_hops_after_its_request(hops):
                 cycles.append(cycle)
 
     run(memory, count)
-    assert cycles == [8 + hops, 9 + hops]
+    assert cycles == [8 + 2 * hops, 9 + 2 * hops]
 
 
 def test_a_chip_wide_memory_has_a_hop_more(monkeypatch):

@@ -9,10 +9,12 @@ from hw.spec.predicates import REGISTER, registers
 from hw.spec.tuples import key_limits
 from tests.rtl.helpers import run, stream_get, stream_put
 
+FAR = pytest.mark.parametrize("far", [False, True])
 
-def bounds_of(predicate, side, keys, key_bits=32, pause=0):
+
+def bounds_of(predicate, side, keys, key_bits=32, pause=0, far=False):
     """What the gateware makes of those probe keys: (lo, hi + 1) for each band."""
-    generator = BoundaryGenerator(JoinParams(key_bits=key_bits))
+    generator = BoundaryGenerator(JoinParams(key_bits=key_bits), far=far)
     words = registers(predicate, side, key_bits)
     answer = []
 
@@ -68,20 +70,22 @@ def test_every_operator_gives_the_specs_interval(operator, side, key_bits):
     assert same(answer, expected(predicate, side, keys, key_bits))
 
 
+@FAR
 @pytest.mark.parametrize("side", Side)
-def test_four_bands_come_in_the_order_of_the_predicate(side):
+def test_four_bands_come_in_the_order_of_the_predicate(side, far):
     bands = (Band(None, -100), Band(-20, -10), Band(0, 0), Band(30, None))
     keys = [-(1 << 31), -5, 0, 7, (1 << 31) - 1]
-    answer = bounds_of(Predicate(bands), side, keys)
+    answer = bounds_of(Predicate(bands), side, keys, far=far)
     assert len(answer) == 20
     assert same(answer, expected(Predicate(bands), side, keys))
 
 
+@FAR
 @pytest.mark.parametrize("pause", [1, 3])
-def test_a_stalled_generator_waits(pause):
+def test_a_stalled_generator_waits(pause, far):
     predicate = Predicate((Band(-20, -10), Band(5, 6)))
     keys = list(range(40))
-    answer = bounds_of(predicate, Side.LEFT, keys, pause=pause)
+    answer = bounds_of(predicate, Side.LEFT, keys, pause=pause, far=far)
     assert same(answer, expected(predicate, Side.LEFT, keys))
 
 
@@ -103,8 +107,9 @@ def test_an_offset_wider_than_every_difference_matches_all_or_nothing():
     assert bounds_of(Predicate((Band(None, -(1 << 40)),)), Side.LEFT, [7]) == [(least, least)]
 
 
-def test_explicit_intervals_pass_with_their_upper_end_made_exclusive():
-    generator = BoundaryGenerator(JoinParams())
+@FAR
+def test_explicit_intervals_pass_with_their_upper_end_made_exclusive(far):
+    generator = BoundaryGenerator(JoinParams(), far=far)
     answer = []
 
     async def put(ctx):
@@ -122,8 +127,9 @@ def test_explicit_intervals_pass_with_their_upper_end_made_exclusive():
     assert answer == [(3, 10), (5, -4), (-(1 << 31), 1 << 31)]
 
 
-def test_one_interval_a_cycle_and_five_cycles_of_latency():
-    generator = BoundaryGenerator(JoinParams())
+@pytest.mark.parametrize(("far", "latency_cycles"), [(False, 5), (True, 7)])
+def test_one_interval_a_cycle_and_a_few_cycles_of_latency(far, latency_cycles):
+    generator = BoundaryGenerator(JoinParams(), far=far)
     taken = []
 
     async def put(ctx):
@@ -142,4 +148,4 @@ def test_one_interval_a_cycle_and_five_cycles_of_latency():
                 taken.append(cycle)
 
     run(generator, put, get)
-    assert taken == list(range(5, 25))
+    assert taken == list(range(latency_cycles, latency_cycles + 20))

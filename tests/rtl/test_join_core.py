@@ -1,6 +1,7 @@
 """JoinCore in Amaranth's simulator: commands, status bits, statistics."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hw.spec.commands import Opcode, Status
 from hw.spec.predicates import registers
 from hw.spec.reference import probe_records
 from sim.simulated_core import SimulatedCore
-from tests.rtl.helpers import run, stream_get, stream_put
+from tests.rtl.helpers import put_words, run, stream_get, stream_put
 
 PARAMS = JoinParams(
     subwindow=32, partitions=4, lanes=2, probers=2, mergers=2, insert_buffer=16, bands=2
@@ -92,12 +93,14 @@ def records_of(keys, probes, side, predicate):
 
 #: A partition of one memory word: other probers, and memory that is block RAM.
 BY_WORD = replace(PARAMS, partitions=16)
+#: A core all over a chip.
+FAR = partial(BlockCore, hops=1)
 
 
 @pytest.mark.parametrize(
     ("make", "params", "design"),
     [(SimulatedCore, PARAMS, "wide"), (SimulatedCore, BY_WORD, "narrow"),
-     (BlockCore, BY_WORD, "wide"), (BlockCore, BY_WORD, "narrow")],
+     (BlockCore, BY_WORD, "wide"), (BlockCore, BY_WORD, "narrow"), (FAR, BY_WORD, "wide")],
 )
 def test_a_subwindow_lives(make, params, design):
     rng = np.random.default_rng(2)
@@ -141,7 +144,8 @@ def test_streams_and_subwindows_are_apart():
     drive(script)
 
 
-def test_what_does_not_fit_is_refused_and_changes_nothing():
+@pytest.mark.parametrize(("make", "params"), [(SimulatedCore, PARAMS), (FAR, BY_WORD)])
+def test_what_does_not_fit_is_refused_and_changes_nothing(make, params):
     async def script(core):
         refused = Status.REFUSED
         assert (await core.expire(Side.LEFT, 3))[0] == refused | Status.OLDEST_EMPTY
@@ -162,7 +166,53 @@ def test_what_does_not_fit_is_refused_and_changes_nothing():
         await core.command(99, Side.LEFT, 3)
         assert (await core.reply())[0] & refused
 
-    drive(script)
+    drive(script, make, params)
+
+
+@pytest.mark.parametrize(("make", "params"), [(SimulatedCore, PARAMS), (FAR, BY_WORD)])
+def test_what_comes_early_waits_for_its_turn(make, params):
+    """Commands back to back, and all keys of theirs."""
+    core = make(params)
+    stored, keys = list(range(0, 20, 2)), [[3, 5, 7], [], [1, 2, 3, 4, 8, 9]]
+    equal = registers(Predicate((Band(0, 0),)), Side.RIGHT, params.key_bits)[0]
+    bands = [{name: int(equal[name]) for name in ("lo", "hi", "lo_bound", "hi_bound")}]
+    found, replies = [], []
+
+    async def command(ctx):
+        common = {"side": 0, "band_count": 1, "bands": bands, "chunk_words": 1}
+        for opcode, subwindow, count in (
+            (Opcode.CREATE, 1, 20), (Opcode.INSERT, 1, len(stored)), (Opcode.PROBE, 1, 0),
+            (Opcode.PROBE, 2, 0), (Opcode.PROBE, 1, 0), (Opcode.EXPIRE, 1, 0),
+        ):
+            said = {"opcode": int(opcode), "subwindow": subwindow, "count": count}
+            await stream_put(ctx, core.commands, said | common)
+
+    async def insert(ctx):
+        await put_words(ctx, core.tuples, [(key, key) for key in stored], params.lanes)
+
+    async def probe(ctx):
+        for frame in (keys[0], keys[2], keys[2]):
+            for first in range(0, len(frame), params.lanes):
+                some = frame[first : first + params.lanes]
+                word = {"data": some + [0] * (params.lanes - len(some)), "count": len(some)}
+                await stream_put(ctx, core.probes, word)
+            await stream_put(ctx, core.probes, {"count": 0, "end": 1})
+
+    async def answer(ctx):
+        for _ in keys:
+            found.append([])
+            while not (word := await stream_get(ctx, core.records)).end:
+                found[-1] += [(word.data[n].start, word.data[n].end) for n in range(word.count)]
+
+    async def reply(ctx):
+        for _ in range(6):
+            replies.append((await stream_get(ctx, core.replies)).status)
+
+    run(core, command, insert, probe, answer, reply, cycles=2_000)
+    wanted = [[(sum(k < key for k in stored), sum(k <= key for k in stored)) for key in frame]
+              for frame in keys]
+    assert found == wanted
+    assert [bool(status & Status.REFUSED) for status in replies] == [0, 0, 0, 1, 0, 0]
 
 
 def test_statistics_count_what_happened():

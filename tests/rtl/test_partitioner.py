@@ -15,7 +15,14 @@ class MixedPartitioner(PipelinedPartitioner):
     QUICK = 2
 
 
-BOTH = pytest.mark.parametrize("kind", [MixedPartitioner, ReboundingPartitioner])
+class FarPartitioner(MixedPartitioner):
+    """The same with its memories all over a chip."""
+
+    def __init__(self, params, arrays=1):
+        super().__init__(params, arrays, far=True)
+
+
+ALL = pytest.mark.parametrize("kind", [MixedPartitioner, FarPartitioner, ReboundingPartitioner])
 PARAMS = JoinParams(subwindow=64, partitions=16, lanes=4)  # partitions of 4 tuples
 
 
@@ -60,14 +67,14 @@ def expected(index, rows, bounds, rows_in_partition=4):
     return [(lo, target(lo), hi, target(hi)) for lo, hi in bounds]
 
 
-@BOTH
+@ALL
 def test_every_bound_finds_the_last_partition_that_begins_before_it(kind):
     index = list(range(0, 160, 10))
     bounds = [(b, b + 13) for b in range(-5, 165)]
     assert partitions_of(kind, index, 64, bounds) == expected(index, 64, bounds)
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("pause", [1, 3])
 def test_a_stalled_search_waits(kind, pause):
     index = list(range(0, 160, 10))
@@ -76,7 +83,7 @@ def test_a_stalled_search_waits(kind, pause):
     assert answer == expected(index, 64, bounds)
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("rows", [0, 1, 4, 5, 23, 31])
 def test_entries_beyond_the_rows_do_not_count(kind, rows):
     index = [0, 10, 20, 20, 20, 20, 50, 60, -9, -9, -9, -9, -9, -9, -9, -9]
@@ -84,7 +91,7 @@ def test_entries_beyond_the_rows_do_not_count(kind, rows):
     assert partitions_of(kind, index, rows, bounds) == expected(index, rows, bounds)
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("entries", [5, 9, 11, 13])
 def test_every_partition_in_use_can_be_a_target(kind, entries):
     """Also where the last number has zeros, behind a digit at which a search left its way."""
@@ -94,7 +101,7 @@ def test_every_partition_in_use_can_be_a_target(kind, entries):
     assert partitions_of(kind, index, rows, bounds) == expected(index, rows, bounds)
 
 
-@BOTH
+@ALL
 def test_equal_keys_across_partitions_give_the_lowest_of_them(kind):
     index = [7] * 16
     bounds = [(7, 8), (7, 8), (8, 9)]
@@ -103,7 +110,7 @@ def test_equal_keys_across_partitions_give_the_lowest_of_them(kind):
     ]
 
 
-@BOTH
+@ALL
 def test_bounds_in_any_order_and_at_the_ends_of_the_keys(kind):
     rng = np.random.default_rng(3)
     smallest, largest = -(1 << 31), (1 << 31) - 1
@@ -113,18 +120,18 @@ def test_bounds_in_any_order_and_at_the_ends_of_the_keys(kind):
     assert partitions_of(kind, index, 64, bounds) == expected(index, 64, bounds)
 
 
-@BOTH
+@ALL
 def test_an_empty_frame_is_one_end_token(kind):
     assert partitions_of(kind, [0] * 16, 64, []) == []
 
 
-@BOTH
+@ALL
 def test_one_partition_is_the_target_of_all(kind):
     params = JoinParams(subwindow=8, partitions=1, lanes=4)
     assert partitions_of(kind, [3], 8, [(1, 9)], params) == [(1, 0, 9, 0)]
 
 
-@BOTH
+@ALL
 def test_index_arrays_lie_side_by_side(kind):
     index = list(range(16))
     bounds = [(b, b + 1) for b in range(18)]
@@ -133,7 +140,7 @@ def test_index_arrays_lie_side_by_side(kind):
     )
 
 
-@BOTH
+@ALL
 def test_the_next_frame_may_search_another_array(kind):
     partitioner = kind(PARAMS, 2)
     indexes = [range(0, 160, 10), range(16)]
@@ -161,7 +168,7 @@ def test_the_next_frame_may_search_another_array(kind):
     assert [end for end, *_ in found[1::2]] == [1, 1]
 
 
-@BOTH
+@ALL
 def test_sixty_four_bit_keys(kind):
     params = JoinParams(subwindow=64, partitions=16, lanes=4, key_bits=64)
     index = [key << 40 for key in range(-8, 8)]
@@ -203,6 +210,13 @@ def test_the_pipeline_begins_a_search_in_every_cycle():
     bounds = [tuple(pair) for pair in rng.integers(0, 160, (50, 2)).tolist()]
     taken = cycles_of(MixedPartitioner(PARAMS), list(range(0, 160, 10)), bounds)
     assert taken == list(range(9, 59))  # 3 + 2 log2(16) cycles of latency, less 2 quick levels
+
+
+def test_the_pipeline_of_a_far_one_is_longer_and_as_fast():
+    rng = np.random.default_rng(5)
+    bounds = [tuple(pair) for pair in rng.integers(0, 160, (90, 2)).tolist()]
+    taken = cycles_of(FarPartitioner(PARAMS), list(range(0, 160, 10)), bounds)
+    assert taken == list(range(11, 101))  # a cycle more for each slow level
 
 
 def test_rebounding_stays_in_a_partition_at_one_bound_a_cycle():

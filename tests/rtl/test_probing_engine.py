@@ -1,12 +1,24 @@
 # amaranth: UnusedElaboratable=no
 """ProbingEngine and its plumbing in Amaranth's simulator."""
 
+import random
+
 import numpy as np
 import pytest
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
 
 from hw.rtl.layouts import token
 from hw.rtl.partitioner import PipelinedPartitioner
-from hw.rtl.probing_engine import Collector, Dealer, Packer, ProbingEngine, Unpacker
+from hw.rtl.probing_engine import (
+    Collector,
+    Dealer,
+    FarCollector,
+    Packer,
+    ProbingEngine,
+    Unpacker,
+)
 from hw.rtl.rebounding_partitioner import ReboundingPartitioner
 from hw.spec import NOT, Band, JoinParams, Predicate, Side, compare
 from hw.spec.predicates import registers
@@ -194,27 +206,83 @@ def test_a_packer_fills_words():
     assert [words[1].data[n] for n in range(2)] == [4, 5]
 
 
+class DealtAndCollected(wiring.Component):
+    """A dealer and, behind it, a collector."""
+
+    i: In(stream.Signature(token(8)))
+    o: Out(stream.Signature(token(8)))
+
+    def __init__(self, kind, turn_words=2):
+        super().__init__()
+        self.kind = kind
+        self.turn_words = turn_words
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dealer = dealer = Dealer(token(8), 3, 4)
+        m.submodules.collector = collector = self.kind(token(8), 3, 4)
+        for part in (dealer, collector):
+            m.d.comb += part.turn_words.eq(self.turn_words)
+        for n in range(3):
+            wiring.connect(m, dealer.o[n], collector.i[n])
+        wiring.connect(m, wiring.flipped(self.i), dealer.i)
+        wiring.connect(m, collector.o, wiring.flipped(self.o))
+        return m
+
+
+def frame_of(words):
+    return [{"data": n, "end": 0} for n in range(words)] + [{"end": 1}]
+
+
 @pytest.mark.parametrize("words", [0, 1, 4, 5, 6, 12, 13])
 def test_a_collector_puts_back_what_a_dealer_dealt(words):
-    from amaranth.hdl import Module
-    from amaranth.lib import stream, wiring
-    from amaranth.lib.wiring import In, Out
-
-    class Both(wiring.Component):
-        i: In(stream.Signature(token(8)))
-        o: Out(stream.Signature(token(8)))
-
-        def elaborate(self, platform):
-            m = Module()
-            m.submodules.dealer = dealer = Dealer(token(8), 3, 4)
-            m.submodules.collector = collector = Collector(token(8), 3, 4)
-            m.d.comb += [dealer.turn_words.eq(2), collector.turn_words.eq(2)]
-            for n in range(3):
-                wiring.connect(m, dealer.o[n], collector.i[n])
-            wiring.connect(m, wiring.flipped(self.i), dealer.i)
-            wiring.connect(m, collector.o, wiring.flipped(self.o))
-            return m
-
-    frame = [{"data": n, "end": 0} for n in range(words)] + [{"end": 1}]
-    taken = through(Both(), frame * 2, 2 * words + 2)
+    taken = through(DealtAndCollected(Collector), frame_of(words) * 2, 2 * words + 2)
     assert [None if t.end else t.data for t in taken] == [*range(words), None] * 2
+
+
+@pytest.mark.parametrize("turn_words", [1, 2, 3])
+@pytest.mark.parametrize("stall", [0.0, 0.4, 0.9])
+def test_a_far_collector_does_so_whoever_waits(turn_words, stall):
+    both = DealtAndCollected(FarCollector, turn_words)
+    rng = random.Random(turn_words)
+    frames = [words for words in (0, 1, 5, 0, 0, 40, 6, 12, 13) for _ in range(2)]
+    taken = []
+
+    def pause():
+        return rng.randrange(1, 9) if rng.random() < stall else 0
+
+    async def put(ctx):
+        await ctx.tick().repeat(2)  # until all know how long a turn is
+        for words in frames:
+            for one in frame_of(words):
+                await stream_put(ctx, both.i, one, pause())
+
+    async def get(ctx):
+        for _ in range(sum(frames) + len(frames)):
+            if wait := pause():
+                await ctx.tick().repeat(wait)
+            taken.append(await stream_get(ctx, both.o))
+
+    run(both, put, get)
+    wanted = [one for words in frames for one in [*range(words), None]]
+    assert [None if t.end else t.data for t in taken] == wanted
+
+
+def test_a_far_collector_gives_a_word_a_cycle():
+    both = DealtAndCollected(FarCollector, 1)
+    cycles = []
+
+    async def put(ctx):
+        await ctx.tick().repeat(2)
+        for one in frame_of(60):
+            await stream_put(ctx, both.i, one)
+
+    async def get(ctx):
+        ctx.set(both.o.ready, 1)
+        for cycle in range(80):
+            *_, valid, end = await ctx.tick().sample(both.o.valid, both.o.payload.end)
+            if valid and not end:
+                cycles.append(cycle)
+
+    run(both, put, get)
+    assert np.diff(cycles).tolist() == [1] * 59

@@ -11,6 +11,7 @@ def core_netlist():
         way = f"dut.core.probing.partitioner_{n}.level_"
         blocks |= {f"{way}{level}_{side}": 1 for level in range(5, 10) for side in ("lo", "hi")}
         blocks |= {f"{way}10": 2, f"{way}11": 4}
+        blocks |= {f"dut.core.probing.partitioner_{n}.out.storage": 3}
         blocks |= {f"dut.memory.keys_{n}": 15, f"dut.memory.rids_{n}": 15}
     cells = {f"{name}.0.{number}": {"type": "DP16KD", "attributes": {}}
              for name, count in blocks.items() for number in range(count)}
@@ -28,8 +29,11 @@ def test_each_bank_and_each_way_has_a_row_of_its_own():
         levels = [name.rsplit("level_")[-1] for name in order if "level_" in name]
         assert levels == [*(f"{n}_{side}" for n in range(5, 10) for side in ("hi", "lo")),
                           "10", "11"]
-        assert order[len(levels):] == [f"dut.memory.keys_{n}", f"dut.memory.rids_{n}"]
-        assert len(names) == 46
+        assert order[len(levels):] == [
+            f"dut.core.probing.partitioner_{n}.out.storage",
+            f"dut.memory.keys_{n}", f"dut.memory.rids_{n}",
+        ]
+        assert len(names) == 49
 
 
 def test_the_batch_memory_is_the_placers():
