@@ -268,6 +268,30 @@ def test_a_far_collector_does_so_whoever_waits(turn_words, stall):
     assert [None if t.end else t.data for t in taken] == wanted
 
 
+@pytest.mark.parametrize("turn_words", [1, 2])
+def test_a_far_collector_takes_turns_of_inputs_that_never_rest(turn_words):
+    collector = FarCollector(token(8), 3, 4)
+    words = list(range(12 * turn_words))
+    taken = []
+
+    def put(number):
+        async def process(ctx):
+            ctx.set(collector.turn_words, turn_words)
+            await ctx.tick().repeat(2)
+            for word in [w for w in words if w // turn_words % 3 == number]:
+                await stream_put(ctx, collector.i[number], {"data": word, "end": 0})
+            await stream_put(ctx, collector.i[number], {"end": 1})
+
+        return process
+
+    async def get(ctx):
+        while not (one := await stream_get(ctx, collector.o)).end:
+            taken.append(one.data)
+
+    run(collector, *map(put, range(3)), get)
+    assert taken == words
+
+
 def test_a_far_collector_gives_a_word_a_cycle():
     both = DealtAndCollected(FarCollector, 1)
     cycles = []
