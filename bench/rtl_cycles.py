@@ -81,12 +81,14 @@ def insertion(design: str, lanes: int, memory: str) -> Figures:
     return figures
 
 
-def probing() -> Figures:
-    """Eight probers: batch of an eighth (dense) and of a 1024th of 64K tuples (sparse, alone)."""
+def probing(*, far: bool = False) -> Figures:
+    """Eight probers: batch of an eighth (dense) and of a 1024th of 64K tuples (sparse, alone); a
+    `far` engine is one that lies all over a chip.
+    """
     sizes: dict[str, Any] = dict(subwindow=STORED, partitions=STORED // 4, lanes=4, probers=8)
     text = simulate(
-        ProbingTop(JoinParams(**sizes)), "sim.probing_engine_tb", name="probing_engine_8",
-        settings={"params": sizes, "figures": True},
+        ProbingTop(JoinParams(**sizes), far=far), "sim.probing_engine_tb",
+        name="probing_engine_8" + "_far" * far, settings={"params": sizes, "figures": True},
     )
     found = re.findall(r"figure probing engine, (.+?): .*?(\d+) cycles, ([\d.]+) probes", text)
     return {
@@ -108,6 +110,7 @@ SUITE: dict[str, Callable[[], Figures]] = {
     "insertion_narrow_4_block": lambda: insertion("narrow", 4, "block"),
     "insertion_narrow_4_slow": lambda: insertion("narrow", 4, "slow"),
     "probing": probing,
+    "probing_far": lambda: probing(far=True),
 }
 
 
