@@ -321,7 +321,7 @@ def test_a_searcher_answers_each_request_once(tmp_path):
         under_way = Signal(3)
         m.d.comb += under_way.eq(waiting + stages)
         # After a reset its own queues take a cycle too.
-        has_room = rules.started & (under_way < dut.depth - 2)
+        has_room = rules.started & (under_way < dut.DEPTH - 2)
         m.d.comb += Assume(~dut.search.requests.valid | has_room)
         m.d.comb += Assert(under_way <= dut.DEPTH - 2)
         with m.If(rules.started):
