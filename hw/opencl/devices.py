@@ -10,6 +10,7 @@ import numpy as np
 
 from hw import bitstreams
 from hw.opencl.pocl_cpu import name_cpu
+from hw.opencl.pocl_threads import devices_of
 
 __all__ = ["Device", "DeviceError", "choose", "list_devices", "measure_bandwidth", "open_device"]
 
@@ -76,7 +77,7 @@ def list_devices() -> list[Device]:
     devices: list[Device] = []
     for place, platform in enumerate(platforms):
         try:
-            handles = platform.get_devices()
+            handles = devices_of(platform)
         except cl.Error:
             continue
         for number, handle in enumerate(handles):
