@@ -77,11 +77,10 @@ INLINE uint signs_of_16(int16 hits)
 #define SIGNS_OF_16(hits) signs_of_16(hits)
 """
 
+#: Through memory, from which a lane is read by its number; mostly few are set.
 _PACKED_SINGLY = """INLINE void pack_16(uint16 words, uint signs, __global uint *into)
 {
-    uint lanes[16];
-    for (uint lane = 0; lane < 16; lane++)
-        lanes[lane] = words[lane];
+    const uint *lanes = (const uint *)&words;
     for (; signs > 0; signs &= signs - 1)
         *into++ = lanes[POPCOUNT((signs & -signs) - 1)];
 }

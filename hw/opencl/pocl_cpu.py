@@ -1,8 +1,9 @@
 """A name of the CPU for PoCL where its LLVM is older than the CPU.
 
-PoCL 3.0, the one on PyPI, asks LLVM 14 what the CPU is called. Of one that came later (AMD's
-family 26, Zen 5) LLVM says "generic", which its own compiler then refuses, so that no program
-builds: https://github.com/pocl/pocl/issues/1049. No setting changes that. So the name is
+PoCL 3.0, the one on PyPI, asks LLVM 14 what the CPU is called. Of one that came later LLVM says
+either "generic" (AMD's family 26, Zen 5), which its own compiler then refuses, so that no program
+builds: https://github.com/pocl/pocl/issues/1049. Or it gives the name of the one before (Zen 3
+for Zen 4), and leaves what is new, AVX-512, unused. No setting changes that. So the name is
 replaced where PoCL keeps it, by that of an older CPU whose instructions this one has too.
 """
 
@@ -39,23 +40,28 @@ _given: dict[int, str] = {}
 
 
 def name_cpu(handle: Any, cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """Give a PoCL device whose CPU has no name one that its compiler takes; return what it got.
+    """Give a PoCL device the best name among those that its CPU keeps the promise of, where it
+    has none or a lesser one of them; return what it got.
 
-    Any other device is left alone, and so is one that no name helps: its programs then fail to
-    build, with PoCL's own words.
+    Any other device is left alone, and so is one that no name helps: its programs are built, or
+    fail to build with PoCL's own words, as they would be without this.
     """
     if handle.int_ptr in _given:
         return _given[handle.int_ptr]
-    if os.uname().machine != "x86_64" or not handle.version.endswith(f"-{_UNKNOWN}"):
+    names = (*_NAMES, _UNKNOWN)
+    called = next((name for name in names if handle.version.endswith(f"-{name}")), None)
+    if os.uname().machine != "x86_64" or called is None:
         return ""
-    flags, known = _flags(cpuinfo.read_text()), _UNKNOWN
+    flags, known = _flags(cpuinfo.read_text()), called
     for name, needed in _NAMES.items():
+        if name == called:
+            break
         if needed <= flags and _rename(handle, known, name):
             if _builds(handle, name):
                 _given[handle.int_ptr] = name
                 return name
             known = name
-    _rename(handle, known, _UNKNOWN)
+    _rename(handle, known, called)
     return ""
 
 

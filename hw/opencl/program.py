@@ -248,7 +248,9 @@ def _dialect(device: Device) -> str:
         ]
     if device.kind == "cpu":
         lines.append(
-            "#define PREFETCH(from) __builtin_prefetch((__private const void *)(size_t)(from))"
+            # Into the second cache: the first one's few places for what is under way would be full.
+            "#define PREFETCH(from) "
+            "__builtin_prefetch((__private const void *)(size_t)(from), 0, 2)"
         )
     else:
         lines.append("#define PREFETCH(from) prefetch(from, 1)")

@@ -1,4 +1,4 @@
-"""A CPU that PoCL's LLVM does not know: programs build all the same."""
+"""A CPU that PoCL's LLVM does not know, or not all of: programs build, and use what it has."""
 
 import subprocess
 import sys
@@ -13,8 +13,9 @@ from hw.opencl.pocl_cpu import name_cpu
 
 pytestmark = pytest.mark.opencl
 
-#: Takes the CPU's name away, in a process of its own, and builds before and after it has one.
-UNKNOWN = """
+#: Gives the CPU a name as LLVM would, in a process of its own, and builds before and after the
+#: engine has looked at it.
+NAMED = """
 import os
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ from hw.opencl import pocl_cpu
 
 (platform,) = [one for one in cl.get_platforms() if "Portable" in one.name]
 (device,) = platform.get_devices()
+called, cpuinfo = sys.argv[1], map(Path, sys.argv[2:])
 
 def tell(name):
     try:
@@ -33,24 +35,24 @@ def tell(name):
         print(name, *[line for line in str(error).splitlines() if line.startswith("error:")])
 
 name = device.version.rpartition("-")[2]
-assert name == "generic" or pocl_cpu._rename(device, name, "generic")
+assert name == called or pocl_cpu._rename(device, name, called)
 # PoCL keeps what it has found at first.
-cl.Device.version = property(lambda self: "PoCL on x86_64-generic")
-tell("generic")
-tell(pocl_cpu.name_cpu(device, *map(Path, sys.argv[1:])))
+cl.Device.version = property(lambda self: "PoCL on x86_64-" + called)
+tell(called)
+tell(pocl_cpu.name_cpu(device, *cpuinfo))
 """
 
 
-def told(*cpuinfo):
+def told(called, *cpuinfo):
     run = subprocess.run(
-        [sys.executable, "-c", UNKNOWN, *cpuinfo], capture_output=True, text=True, check=False
+        [sys.executable, "-c", NAMED, called, *cpuinfo], capture_output=True, text=True, check=False
     )
     assert not run.returncode, run.stderr
     return run.stdout.splitlines()
 
 
 def test_programs_build_on_a_cpu_that_llvm_does_not_know():
-    before, after = told()
+    before, after = told("generic")
     assert before == "generic error: unknown target CPU 'generic'"
     assert after.endswith(" builds") and not after.startswith("generic")
 
@@ -72,9 +74,24 @@ AVX512 = (
     ],
 )
 def test_the_name_promises_no_instruction_that_is_missing(flags, name, tmp_path):
-    cpuinfo = tmp_path / "cpuinfo"
+    assert told("generic", cpu_with(flags, tmp_path))[1] == f"{name} builds"
+
+
+@pytest.mark.parametrize(
+    ("called", "flags", "name"),
+    [
+        ("znver3", f"{ZEN_3} gfni {AVX512}", "icelake-server"), ("znver3", ZEN_3, ""),
+        ("x86-64-v2", f"{V3} avx512f", "x86-64-v3"), ("haswell", f"{ZEN_3} gfni {AVX512}", ""),
+    ],
+)
+def test_a_name_that_llvm_gave_is_bettered_where_the_cpu_has_more(called, flags, name, tmp_path):
+    assert told(called, cpu_with(flags, tmp_path))[1] == f"{name} builds"
+
+
+def cpu_with(flags, folder):
+    cpuinfo = folder / "cpuinfo"
     cpuinfo.write_text(f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t:\n")
-    assert told(str(cpuinfo))[1] == f"{name} builds"
+    return str(cpuinfo)
 
 
 def test_a_binary_is_for_the_name_that_was_given():

@@ -70,6 +70,7 @@ typedef struct {
 typedef struct {
     __global const array_t *array;
     uint level;
+    uint dense;             // so many probes are looked for together in the keys; 0 by the index
     cursors_t cursors;
     runs_t runs[2];
 } search_t;
@@ -78,6 +79,7 @@ INLINE void open_search(__global const array_t *array, uint probes, search_t *se
 {
     search->array = array;
     search->level = starting_level(array, probes);
+    search->dense = looked_for_at_once(array, probes);
     search->cursors = (cursors_t){0, 0, false};
 }
 
@@ -96,7 +98,7 @@ INLINE void begin_block(const slab_t *slabs, __global const key_t *keys,
         __global const array_t *array = search->array;
         runs_t *runs = search->runs + turn;
         runs->ends_known = search->cursors.far;
-        if (array->depth == 0)
+        if (array->depth == 0 || search->dense > 0)
             continue;
         find_key_lines(slabs, array, search->level, block->lo, block->lo_ascends, n, false,
                        &search->cursors.lo, runs->start);
@@ -116,6 +118,12 @@ INLINE void end_block(const slab_t *slabs, const block_t *block, uint n, search_
     if (search->array->stride > 0) {
         find_bounds_singly(slabs, search->array, lo, n, false, start);
         find_bounds_singly(slabs, search->array, hi, n, true, stop);
+    } else if (search->dense > 0) {
+        __global const key_t *keys = KEYS(search->array->keys);
+        cursors_t *cursors = &search->cursors;
+        uint count = search->array->count, together = search->dense;
+        find_bounds(keys, count, together, lo, block->lo_ascends, n, false, &cursors->lo, start);
+        find_bounds(keys, count, together, hi, block->hi_ascends, n, true, &cursors->hi, stop);
     } else {
         find_runs(slabs, search->array, search->level, lo, hi, block->hi_ascends, n,
                   runs->ends_known, &search->cursors, start, stop);

@@ -10,6 +10,8 @@
 // the entries that they may span there on average: nearly always, two lines hold all of them then.
 #define TOGETHER 16u
 #define SPANNED 18u
+// As few, at least, are worth looking for in the keys themselves.
+#define LEAST_TOGETHER 4u
 
 INLINE bool is_before(key_t key, key_t x, bool above)
 {
@@ -101,6 +103,16 @@ INLINE uint starting_level(__global const array_t *array, uint probes)
     return level;
 }
 
+// How many probes are looked for together in the keys themselves: 0 where the index is the shorter
+// way, because the batch is not dense enough against the array.
+INLINE uint looked_for_at_once(__global const array_t *array, uint probes)
+{
+    uint together = TOGETHER;
+    while (together >= LEAST_TOGETHER && (ulong)array->count * together > (ulong)probes * SPANNED)
+        together /= 2;
+    return together >= LEAST_TOGETHER ? together : 0;
+}
+
 // Entries of a level of the index; those of the level below are the keys themselves.
 INLINE uint entries_of(uint count, uint level)
 {
@@ -123,34 +135,26 @@ INLINE bool spans(__global const key_t *level, uint first, key_t from, key_t to,
            !is_before(level[first + 2 * FAN - 1], to, above);
 }
 
-// Lines below the entries of n bounds, which are on their way then. Where two lines of the level
-// hold a few of them, all are counted in these, none waiting for another; elsewhere each starts
-// from the one before.
-INLINE void find_lines(__global const key_t *level, uint entries, __global const key_t *below,
-                       const key_t *x, bool rises, uint n, bool above, uint *cursor,
-                       uint *lines)
+// Keys of a level that are before n bounds, looked for `together` at a time. Where two lines of the
+// level hold so many, all are counted in these, none waiting for another; elsewhere each starts from
+// the one before.
+INLINE void find_bounds(__global const key_t *level, uint count, uint together, const key_t *x,
+                        bool rises, uint n, bool above, uint *cursor, uint *before)
 {
     uint first = *cursor;
-    for (uint begin = 0; begin < n; begin += TOGETHER) {
-        uint end = least(n, begin + TOGETHER);
+    for (uint begin = 0; begin < n; begin += together) {
+        uint end = least(n, begin + together);
         if (!spans(level, first, x[begin], x[end - 1], above))
-            first = rebound(level, entries, first, x[begin], above);
-        uint before = first;
+            first = rebound(level, count, first, x[begin], above);
         if (rises && spans(level, first, x[begin], x[end - 1], above)) {
             key16_t keys = LOAD16(key, level + first), more = LOAD16(key, level + first + FAN);
-            for (uint j = begin; j < end; j++) {
-                before = first + bound_in_two(keys, more, x[j], above);
-                lines[j] = line_below(before);
-                PREFETCH(below + lines[j]);
-            }
+            for (uint j = begin; j < end; j++)
+                before[j] = first + bound_in_two(keys, more, x[j], above);
         } else {
-            for (uint j = begin; j < end; j++) {
-                before = rebound(level, entries, before, x[j], above);
-                lines[j] = line_below(before);
-                PREFETCH(below + lines[j]);
-            }
+            for (uint j = begin; j < end; j++)
+                before[j] = first = rebound(level, count, first, x[j], above);
         }
-        first = before;
+        first = before[end - 1];
     }
     *cursor = first;
 }
@@ -164,7 +168,11 @@ INLINE void find_key_lines(const slab_t *slabs, __global const array_t *array, u
     __global const key_t *keys = KEYS(array->keys), *index = KEYS(array->index);
     __global const key_t *here = index + array->level[level];
     __global const key_t *below = level > 0 ? index + array->level[level - 1] : keys;
-    find_lines(here, entries_of(array->count, level), below, x, rises, n, above, cursor, lines);
+    find_bounds(here, entries_of(array->count, level), TOGETHER, x, rises, n, above, cursor, lines);
+    for (uint j = 0; j < n; j++) {
+        lines[j] = line_below(lines[j]);
+        PREFETCH(below + lines[j]);
+    }
     while (level-- > 0) {
         here = below;
         below = level > 0 ? index + array->level[level - 1] : keys;
