@@ -31,7 +31,10 @@ class Sizes:
     stored: int = 1 << 23
     inserted: tuple[int, ...] = (1 << 15, 1 << 16)
     tier: int = 1 << 18
-    probes: tuple[tuple[int, float], ...] = ((1 << 15, 10.0), (1 << 20, 5.0))
+    #: Of a batch, batches in a row, and the ratio that is asked for.
+    probes: tuple[tuple[int, int, float], ...] = (
+        (1 << 15, 16, 10.0), (1 << 15, 1, 10.0), (1 << 20, 1, 5.0),
+    )
     batch: int = BATCH
     paper_batch: int = 1 << 10
     #: As many as fill the tier twice, while the newest subwindow is half full; a whole subwindow
@@ -46,7 +49,7 @@ class Sizes:
 
 QUICK = Sizes(
     stored=1 << 17, inserted=(1 << 11, 1 << 12), tier=1 << 13,
-    probes=((1 << 11, 10.0), (1 << 14, 5.0)), batch=1 << 11, paper_batch=1 << 9,
+    probes=((1 << 11, 4, 10.0), (1 << 14, 1, 5.0)), batch=1 << 11, paper_batch=1 << 9,
     paper_pushes=1 << 5,
     matches_rows=(1 << 15,),
     many_matches=100, growth=(1 << 13, 1 << 14, 1 << 15), rounds=3, window_rounds=2,
@@ -143,27 +146,41 @@ def _filled_engine(stored: np.ndarray, **options: Any) -> OpenCLBackend:
 
 
 def _probe(stored: np.ndarray, sizes: Sizes, progress: Progress) -> list[dict[str, Any]]:
-    """Both ends of a band: one launch beside two calls of searchsorted, on two threads as well."""
+    """Both ends of a band: one launch beside two calls of searchsorted, on two threads as well.
+
+    Batches in a row have keys of their own each, as those of a stream. One alone finds little of
+    the engine in the caches, which searchsorted has just gone through.
+    """
     engine = _filled_engine(stored)
     searching = _Searching(stored["key"].copy())
     figures = []
-    for count, least in sizes.probes:
-        progress(f"probing {len(stored):,} with {count:,} beside numpy.searchsorted")
-        keys = _tuples(np.random.default_rng(count), count)["key"].copy()
-        probes = Probes(Side.RIGHT, keys, Predicate((Band(-100, 100),)))
-        search = searching.work(probes)
+    for count, row, least in sizes.probes:
+        name = f"{count:,} probes" + (f", {row} batches in a row" if row > 1 else " alone")
+        progress(f"{name}, of {len(stored):,} beside numpy.searchsorted")
+        batches = [_banded(count, seed) for seed in range(row)]
+        searches = [searching.work(probes) for probes in batches]
 
-        def probe(probes: Probes = probes) -> None:
-            engine.probe(Side.LEFT, [0], probes)
+        def probe(batches: list[Probes] = batches) -> None:
+            for probes in batches:
+                engine.probe(Side.LEFT, [0], probes)
+
+        def search(searches: list[Callable[[], None]] = searches) -> None:
+            for one in searches:
+                one()
 
         theirs, ours = best_in_turn(_same(search), _same(probe), rounds=4 * sizes.rounds)
         figures.append(figure(
-            f"{count:,} probes", theirs / ours, at_least=least, stored=len(stored),
-            probes=count, seconds=ours, searchsorted_seconds=theirs,
+            name, theirs / ours, at_least=least, stored=len(stored), probes=count, in_a_row=row,
+            seconds=ours / row, searchsorted_seconds=theirs / row,
         ))
     engine.close()
     searching.close()
     return figures
+
+
+def _banded(count: int, seed: int) -> Probes:
+    keys = _tuples(np.random.default_rng((count, seed)), count)["key"].copy()
+    return Probes(Side.RIGHT, keys, Predicate((Band(-100, 100),)))
 
 
 def _same(work: Callable[[], None]) -> Job:
