@@ -1,9 +1,13 @@
-"""A core of its own for each of PoCL's threads.
+"""A core of its own for each of PoCL's threads, on which they give way to who queues their work.
 
 PoCL begins a thread for every core when its device is first asked for, and leaves to the system
 where they run. Kernels of a few hundred microseconds are over before the system spreads what it
 woke on one core over the others, so that two threads may take turns on one for good, beside an
 idle one. Its own setting, POCL_AFFINITY, would take cores that the process was not given.
+
+A thread that wakes up pushes aside whoever runs on its core, which mostly is the one that has just
+queued the kernel and goes on with something else: the kernel's threads on other cores then wait
+for nobody, but this one waits for the kernel. Threads under SCHED_BATCH push nobody aside.
 """
 
 import os
@@ -29,6 +33,8 @@ def devices_of(platform: Any) -> list[Any]:
     is_pocl = "portable" in platform.name.lower()
     # Any other number: somebody else has begun a thread meanwhile, and which is not known.
     if is_pocl and len(begun) == sum(handle.max_compute_units for handle in handles):
+        for thread in begun:
+            _give_way(thread)
         _spread(begun)
     return handles
 
@@ -37,8 +43,17 @@ def _threads() -> set[int]:
     return {int(entry.name) for entry in _TASKS.iterdir()} if _TASKS.exists() else set()
 
 
+def _give_way(thread: int) -> None:
+    with suppress(OSError):  # where a sandbox forbids it, they stay as they were
+        # A program that was given real-time priority keeps it for all of its threads.
+        if os.sched_getscheduler(thread) == os.SCHED_OTHER:
+            os.sched_setscheduler(thread, os.SCHED_BATCH, os.sched_param(0))
+
+
 def _spread(threads: list[int]) -> None:
     cores = sorted(os.sched_getaffinity(0))
+    if len(threads) < len(cores):
+        return  # all processes that were given few threads would take the same cores
     for number, thread in enumerate(threads):
-        with suppress(OSError):  # where a sandbox forbids it, they stay as they were
+        with suppress(OSError):
             os.sched_setaffinity(thread, {cores[number % len(cores)]})
