@@ -18,7 +18,7 @@ def lane_words(key_bits: int) -> str:
     """
     return "".join((
         "#if defined(__AVX512DQ__)\n", _avx512(key_bits),
-        "#elif defined(__AVX2__)\n", _avx2(key_bits), _PACKED_SINGLY,
+        "#elif defined(__AVX2__)\n", _avx2(key_bits), _PACKED_BY_EIGHT,
         "#else\n", _GENERAL, _SIGNS_OF_COUNTS, _PACKED_SINGLY,
         "#endif\n",
     ))
@@ -75,6 +75,25 @@ INLINE uint signs_of_16(int16 hits)
 }
 #define LANES_SET(hits) lanes_set(hits)
 #define SIGNS_OF_16(hits) signs_of_16(hits)
+"""
+
+#: The bytes of `order` are the numbers of the lanes that are set, the lowest first. No branch: how
+#: many are set cannot be guessed.
+_PACKED_BY_EIGHT = """typedef uint8 __attribute__((aligned(sizeof(uint)))) any_uint8_t;
+INLINE void pack_8(uint8 words, uint signs, __global uint *into)
+{
+    ulong lanes = __builtin_ia32_pdep_di(signs, 0x0101010101010101ul) * 0xFFul;
+    ulong order = __builtin_ia32_pext_di(0x0706050403020100ul, lanes);
+    int8 numbers = __builtin_convertvector(as_uchar8(order), int8);
+    *(__global any_uint8_t *)into =
+        as_uint8(__builtin_ia32_permvarsi256(as_int8(words), numbers));
+}
+INLINE void pack_16(uint16 words, uint signs, __global uint *into)
+{
+    pack_8(words.lo, signs & 0xFFu, into);
+    pack_8(words.hi, signs >> 8, into + __builtin_popcount(signs & 0xFFu));
+}
+#define PACK_16(words, signs, into) pack_16(words, signs, into)
 """
 
 #: Through memory, from which a lane is read by its number; mostly few are set.
