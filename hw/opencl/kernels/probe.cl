@@ -84,7 +84,8 @@ INLINE void open_search(__global const array_t *array, uint probes, search_t *se
 }
 
 // Bounds of a block, and in each array the lines of keys that hold the lower ones, which are on
-// their way then; those of the upper ones, too, where runs are long.
+// their way then; those of the upper ones, too, where runs are long. Nothing of an array against
+// which the batch is dense: its lines follow one another.
 INLINE void begin_block(const slab_t *slabs, __global const key_t *keys,
                         __global const interval_t *wanted, __global const register_t *band,
                         uint bands, uint n, block_t *block, search_t *searches, uint many,
