@@ -61,7 +61,8 @@ def name_cpu(handle: Any, cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
                 _given[handle.int_ptr] = name
                 return name
             known = name
-    _rename(handle, known, called)
+    if known != called:
+        _rename(handle, known, called)
     return ""
 
 

@@ -5,9 +5,9 @@ where they run. Kernels of a few hundred microseconds are over before the system
 woke on one core over the others, so that two threads may take turns on one for good, beside an
 idle one. Its own setting, POCL_AFFINITY, would take cores that the process was not given.
 
-A thread that wakes up pushes aside whoever runs on its core, which mostly is the one that has just
-queued the kernel and goes on with something else: the kernel's threads on other cores then wait
-for nobody, but this one waits for the kernel. Threads under SCHED_BATCH push nobody aside.
+Who has queued a kernel often goes on with something else, and one of the threads that wake up for
+it has the same core: it would push its caller aside until the kernel is done, while another core
+has nothing to do. Threads under SCHED_BATCH push nobody aside.
 """
 
 import os

@@ -34,7 +34,7 @@ def tell(name):
     except cl.Error as error:
         print(name, *[line for line in str(error).splitlines() if line.startswith("error:")])
 
-name = device.version.rpartition("-")[2]
+name = device.version.partition("-gnu-")[2]
 assert name == called or pocl_cpu._rename(device, name, called)
 # PoCL keeps what it has found at first.
 cl.Device.version = property(lambda self: "PoCL on x86_64-" + called)
